@@ -25,8 +25,8 @@ from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Line, Link, Notice, Section, When
 from hybridwatch.pages.screens import ScreenSource
-from hybridwatch.pages.screens.alerting import DONE, alerts_here, entry_line
 from hybridwatch.pages.screens.alerts import listed, render_address, render_alert_name
+from hybridwatch.pages.screens.screen import DONE, alerts_here, entry_line
 
 _NAME: Final = "triage name"
 """Key of the text field. Streamlit forgets it on another page, so its text is saved apart."""

@@ -17,7 +17,7 @@ from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import DatabaseError, TriageError
 from hybridwatch.pages.screens import ScreenSource
-from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.pages.screens.screen import alerts_here
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, SCENARIO, STARTED, a_run

@@ -63,18 +63,13 @@ class _BisectOptions:
     good: str
     bad: str
     metric: str
-    find: str
+    find: ChangeDirection
     repo: Path | None
     base: str
     install: bool
     max_minutes: float
     anew: bool
     fleet: str
-
-    @property
-    def wanted(self) -> ChangeDirection:
-        """Which way the change went."""
-        return ChangeDirection(self.find)
 
 
 @verb(
@@ -131,7 +126,7 @@ class _BisectOptions:
 )
 @takes_json("Print one JSON object at the end.")
 @takes_results("Folder that gets the record, and keeps what was measured.")
-def command(scenario: str, results: Path, *, as_json: bool, **chosen: Any) -> None:
+def command(scenario: str, results: Path, *, as_json: bool, find: str, **chosen: Any) -> None:
     """Find what changed what SCENARIO measures.
 
     Both ends are measured first; if they do not differ, that is the answer. Then releases are
@@ -139,15 +134,15 @@ def command(scenario: str, results: Path, *, as_json: bool, **chosen: Any) -> No
     it differs, and with fixes switched. Run the same command to resume a call that was stopped.
     The exit status is 0 when one change was found and confirmed, else 1.
     """
-    options = _BisectOptions(**chosen)
+    options = _BisectOptions(find=ChangeDirection(find), **chosen)
     if options.metric:
         require_metric(options.metric)
     if options.fleet:
-        require_askable(options.metric, options.repo, options.base, installs=options.install)
+        _require_askable(options)
     check_writable(results)
     subject = _one(scenario)
     accelerator = subject.accelerator or "cpu"
-    ends = find_ends(options.good, options.bad, options.wanted, options.repo, accelerator, home())
+    ends = find_ends(options.good, options.bad, options.find, options.repo, accelerator, home())
     console = Console(stderr=as_json)
 
     def say(text: str) -> None:
@@ -162,7 +157,7 @@ def command(scenario: str, results: Path, *, as_json: bool, **chosen: Any) -> No
         if journal.kept:
             say(f"resuming with {journal.kept} measurements of {journal.path}")
         measurer, factory = _backends(subject, options, journal, results, on_progress, say)
-        looked_for = SearchGoal(options.wanted, options.metric, tuple(subject.expect.exactly))
+        looked_for = SearchGoal(options.find, options.metric, tuple(subject.expect.exactly))
         search = BisectSearch(looked_for, measurer, journal, say, options.max_minutes * _MINUTE)
         bisector = Bisector(ends, factory, search, _keeper(subject, results), say)
         found = _run_bisector(bisector)
@@ -191,7 +186,7 @@ def _question(scenario: Scenario, options: _BisectOptions, ends: Ends) -> dict[s
         "digest": digest(scenario),
         "ends": ends.key,
         "metric": options.metric,
-        "find": options.find,
+        "find": options.find.value,
         "base": options.base,
         "testbed": f"fleet {options.fleet}" if options.fleet else probe_testbed(()).id,
     }
@@ -209,9 +204,7 @@ def _backends(
     models, made = home() / "models", (home(), options.repo, options.base, options.install, say)
     if not options.fleet:
         return Measurer(scenario, models, on_progress), BuildFactory(*made, search=journal.digits)
-    fleet_search = open_fleet_search(options.fleet, results, journal, options.max_minutes, say)
-    fleet_search.clone = str(options.repo.resolve()) if options.repo else ""
-    fleet_search.base = options.base
+    fleet_search = _open_fleet_search(options, results, journal, say)
     return FleetMeasurer(scenario, models, on_progress, fleet_search), FleetBuildFactory(
         *made, commits=fleet_search.commits
     )
@@ -235,19 +228,20 @@ def _run_bisector(bisector: Bisector) -> BisectResult:
         found = bisector.run()
         if found.is_confirmed:
             named = tuple(one.make() for one in found.answer.pair)
+        return found
     finally:
         bisector.factory.clear(named)
-    return found
 
 
 def _repeat(scenario: Scenario, options: _BisectOptions, found: BisectResult, results: Path) -> str:
     """Write the command that measures the answer again."""
     first, last = (one.key for one in found.answer.pair)
-    good, bad = (last, first) if options.wanted is ChangeDirection.FIX else (first, last)
+    is_fix = options.find is ChangeDirection.FIX
+    good, bad = (last, first) if is_fix else (first, last)
     words = [program(), "bisect", scenario.id, "--good", good, "--bad", bad, "--anew"]
     for name, value in (
         ("--metric", found.answer.question.metric if found.answer.question else ""),
-        ("--find", options.find if options.wanted is ChangeDirection.FIX else ""),
+        ("--find", options.find.value if is_fix else ""),
         ("--repo", str(options.repo) if found.answer.candidates.name == "commits" else ""),
         ("--base", options.base),
         ("--fleet", options.fleet),
@@ -256,36 +250,38 @@ def _repeat(scenario: Scenario, options: _BisectOptions, found: BisectResult, re
     return " ".join(words) + with_results(results)
 
 
-def require_askable(metric: str, repo: Path | None, base: str, *, installs: bool) -> None:
+def _require_askable(options: _BisectOptions) -> None:
     """Refuse what is no use together with ``--fleet``."""
-    if metric == STARTS:
+    if options.metric == STARTS:
         raise click.UsageError(
             f"--metric {STARTS}: not with --fleet, where an engine that does not come up leaves no "
             "record."
         )
-    if installs:
+    if options.install:
         raise click.UsageError("--install: not with --fleet, whose hosts install what is needed.")
-    if repo is not None and not base:
+    if options.repo is not None and not options.base:
         raise click.UsageError("--repo with --fleet: needs --base, a build that every host has.")
 
 
-def open_fleet_search(
-    testbed: str, results: Path, journal: SearchJournal, minutes: float, say: Callable[[str], None]
+def _open_fleet_search(
+    options: _BisectOptions, results: Path, journal: SearchJournal, say: Callable[[str], None]
 ) -> FleetSearch:
     """Open the queue for a search on hosts of a testbed; after the minutes no probe begins."""
     matrix, confirm = read_confirm(home() / MATRIX_FILE)
     kinds = {one.name: one for one in matrix.testbeds}
-    if testbed not in kinds:
+    if options.fleet not in kinds:
         names = ", ".join(kinds)
-        raise FleetError(f"--fleet {testbed}: expected a testbed of {matrix.path}: {names}")
+        raise FleetError(f"--fleet {options.fleet}: expected a testbed of {matrix.path}: {names}")
     job_queue = made_queue(results)
     return FleetSearch(
         job_queue=job_queue,
         results=results,
-        testbed=kinds[testbed],
+        testbed=kinds[options.fleet],
         per_day=confirm.per_day,
         batch_id=search_batch_id(journal.name()),
-        until=job_queue.clock() + timedelta(minutes=minutes),
+        until=job_queue.clock() + timedelta(minutes=options.max_minutes),
         read=journal.runs(),
         say=say,
+        clone=str(options.repo.resolve()) if options.repo else "",
+        base=options.base,
     )

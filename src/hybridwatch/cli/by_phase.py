@@ -117,9 +117,7 @@ def _stage(phases: Sequence[Phase]) -> int:
 class FailedScenarios:
     """Scenarios of which there is nothing to record; the others are measured all the same.
 
-    Args:
-        console: Where each is printed.
-        alone: Whether there is no other, so that its error is the command's.
+    Of one that is ``alone`` the error is the command's.
     """
 
     def __init__(self, console: Console, *, alone: bool) -> None:
@@ -153,7 +151,7 @@ def measure_by_phase(
     """Measure scenarios, and store every run as soon as it is whole.
 
     After a stop the runs that have a whole round are stored as well, with a failed trial for each
-    phase that they lack. ``request`` makes a session of a plan, what is told, and an earlier run.
+    phase that they lack. ``request`` makes a session of a plan, progress and an earlier run.
     """
     board = Board(console, [scenario.id for scenario, _ in plans])
     requests = [request(plan, board.tell, records.stopped(plan[0])) for plan in plans]

@@ -10,14 +10,7 @@ import click
 
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.cli import completion
-from hybridwatch.cli.options import (
-    leave,
-    print_json,
-    program,
-    takes_json,
-    takes_results,
-    verb,
-)
+from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb
 from hybridwatch.cli.terminal import Console
 from hybridwatch.history.judge import PINNED, SideOptions, judge_named
 from hybridwatch.history.known_bad import known_bad_in

@@ -98,11 +98,10 @@ def command(
 
 def _sides(scenario: Scenario, build: str) -> tuple[BuildRequest, ...]:
     require_installed(parse_label(build).spec)
-    if scenario.slow_control is not None:
-        same = parse_label(healthy_label(build, scenario.fix, scenario.requires))
-        return same, parse_label(f"{same.label}+{scenario.slow_control}"), same
     named = build, scenario.fix, scenario.requires
     healthy = parse_label(healthy_label(*named))
+    if scenario.slow_control is not None:
+        return healthy, parse_label(f"{healthy.label}+{scenario.slow_control}"), healthy
     if not scenario.has_known_bad:
         return healthy, healthy
     return healthy, parse_label(known_bad_label(*named)), healthy
@@ -128,8 +127,7 @@ def _control(
 
 def _table(controls: list[Control]) -> StackedTable:
     table = StackedTable("scenario", "control", "", "detail")
-    for control in controls:
-        word = "[green]ok[/]" if control.ok else "[red]not ok[/]"
-        scenario, detail = as_text(control.scenario), as_text(control.detail)
-        table.add_row(scenario, control.kind.value, word, detail)
+    for one in controls:
+        word = "[green]ok[/]" if one.ok else "[red]not ok[/]"
+        table.add_row(as_text(one.scenario), one.kind.value, word, as_text(one.detail))
     return table

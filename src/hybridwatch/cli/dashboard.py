@@ -34,11 +34,7 @@ def takes_port(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 def takes_hosts(otherwise: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a verb the arguments ``host`` and ``names``.
-
-    Args:
-        otherwise: What holds unless the address is loopback.
-    """
+    """Give a verb the arguments ``host`` and ``names``; ``otherwise`` holds beyond loopback."""
     host = click.option(
         "--host",
         default=_LOOPBACK,
@@ -109,12 +105,8 @@ def start(
 ) -> None:
     """Become the Streamlit server; does not return.
 
-    Args:
-        app: The entry file; its folder holds the theme and server.py, which serves it.
-        results: Absolute path of the results folder.
-        port: TCP port.
-        hosts: Address to listen on, then further names under which to answer.
-        access: What stands between it and its readers.
+    The folder of ``app`` has server.py, which serves it. ``hosts`` are an address to listen on, and
+    further names under which to answer.
     """
     words = [*python_command("-m", "streamlit", "run", "server.py")]
     options = {

@@ -170,10 +170,7 @@ def check_command(name: str, *, as_json: bool) -> None:
 
 
 def _compute_digests(builds: Iterable[BuildSpec]) -> dict[Path, str]:
-    """Digest of vLLM's Python files in each installed environment, as they are now.
-
-    One that cannot tell is left out: a list is no place to fail for one of its lines.
-    """
+    """Digest vLLM's Python files in each environment that has some and can tell, as they are."""
     installed = {b.environment: b for b in builds if state(b) is InstallState.INSTALLED}
     found: dict[Path, str] = {}
     for environment, build in installed.items():

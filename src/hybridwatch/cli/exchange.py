@@ -68,7 +68,7 @@ class Haul:
         bad: Files that were not taken, wholly or in part, and paths with nothing to take, and why.
         aside: What the files were that say nothing by themselves.
         barren: How many paths had nothing to take.
-        nameless: How many runs are of a model that neither their file nor the user names.
+        nameless: How many runs are of a model that no one names.
     """
 
     intake: Intake
@@ -239,24 +239,23 @@ def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
 def _check_same(intake: Intake, run: Run) -> None:
     """Refuse a run that is there already and was read otherwise.
 
-    Its id comes of the file alone, and not of the documents or requests beside it.
+    Its id comes of the file alone, and not of the documents or requests beside it. This version may
+    read more metrics of it.
     """
     there = intake.held(run.id)
-    if there is not None and not _has_all(run, there):
+    if there is None:
+        return
+    is_same = len(run.trials) == len(there.trials) and all(
+        (new.phase, new.failure, new.answers) == (old.phase, old.failure, old.answers)
+        and set(new.samples) >= set(old.samples)
+        for new, old in zip(run.trials, there.trials, strict=True)
+    )
+    if not is_same:
         raise IngestError(
             f"run {run.id} is there already as {intake.find(run.id)} with other values, because "
             "other files lay beside this one or another version read it; remove that record to add "
             "the file again"
         )
-
-
-def _has_all(run: Run, there: Run) -> bool:
-    """Whether a run has what was read of its file before; this version may read more metrics."""
-    return len(run.trials) == len(there.trials) and all(
-        (new.phase, new.failure, new.answers) == (old.phase, old.failure, old.answers)
-        and set(new.samples) >= set(old.samples)
-        for new, old in zip(run.trials, there.trials, strict=True)
-    )
 
 
 def _taken(intake: Intake, path: Path, name: str, run: Run, *, new: bool) -> Taken:

@@ -25,11 +25,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.orchestration.fleet.cluster import Cluster
-from hybridwatch.orchestration.fleet.driver import (
-    DriverSettings,
-    DriverSummary,
-    QueueDriver,
-)
+from hybridwatch.orchestration.fleet.driver import DriverSettings, DriverSummary, QueueDriver
 from hybridwatch.orchestration.fleet.hosts import HostRegistry
 from hybridwatch.orchestration.fleet.job import AttemptEnd, HostStatus, Job, JobState
 from hybridwatch.orchestration.fleet.job_queue import utc_now

@@ -30,7 +30,6 @@ class Verb(NamedTuple):  # a dataclass would import more than the list of verbs 
     """A verb, ours or what another distribution names in the group ``hybridwatch.commands``.
 
     Attributes:
-        help: Its line in the list.
         module: Where its ``command`` is; behind a colon another name for it.
         needs: What brings all that it imports: a distribution, with its extra.
         after: The verb behind which it is listed; last of all when empty.
@@ -77,14 +76,10 @@ def write_any_character() -> None:
 
 
 def unwritten(error: OSError) -> str | None:
-    """Say why an answer could not be written; ``None`` for any other error.
-
-    Nothing more is written to standard output then: Python would try once more when it ends, and
-    leave with a status of its own.
-    """
+    """Say why an answer could not be written; ``None`` for any other error."""
     if not (isinstance(error, BrokenPipeError) or error.errno in _FULL):
         return None
-    _silence(sys.stdout)
+    _silence(sys.stdout)  # Python would try once more at its end, and leave with another status
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}cannot be written: {error.strerror or error}"
 
@@ -197,23 +192,20 @@ class _EngineFailedError(_RefusalError):
 @contextlib.contextmanager
 def _without_collecting() -> Iterator[None]:
     """Import without looking for garbage, of which there is none: a fifth of SciPy's time."""
-    collecting = gc.isenabled()
+    if not gc.isenabled():
+        yield
+        return
     gc.disable()
     try:
         yield
     finally:
-        if collecting:
-            gc.freeze()  # what was imported stays, and need not be looked through again
-            gc.enable()
+        gc.freeze()  # what was imported stays, and need not be looked through again
+        gc.enable()
 
 
 @cache
 def verbs() -> Mapping[str, Verb]:
-    """Every verb, those of other distributions too, in the order of a working day.
-
-    Raises:
-        HybridwatchError: What another distribution names cannot be loaded.
-    """
+    """Every verb, those of other distributions too, in the order of a working day."""
     return extended({name: _own(name) for name in VERBS}, "hybridwatch.commands")
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.cli import completion
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.cli.options import leave, takes_results, verb
 from hybridwatch.cli.subjects import (
+    build_option,
     chosen,
     takes_build,
     takes_line,
@@ -32,10 +32,8 @@ from hybridwatch.system.stopping import stoppable
 @verb("nightly", "smoke --hours 2", "smoke --baseline cpu-0.27.1 --build cpu-0.28.0")
 @takes_scenarios
 @takes_build("The engine build to watch.")
-@click.option(
+@build_option(
     "--baseline",
-    metavar="BUILD",
-    shell_complete=completion.builds,
     help="The build to measure in turn with it.  [default: the same build, an A/A night]",
 )
 @takes_line

@@ -63,10 +63,7 @@ def _build_sender(outbox: Outbox, channels: Channels) -> Sender:
 def tell_at_the_end(
     channels: Channels | None, results: Path, policy: Policy, *, err: bool = False
 ) -> bool:
-    """Send what is new at the end of another verb, whose own answer is not to be lost.
-
-    Gives whether everything got through; without channels nobody is to hear.
-    """
+    """Send what is new at the end of another verb; gives whether everything got through."""
     if channels is None:
         return True
     try:

@@ -53,13 +53,9 @@ def _epilog(path: str, calls: tuple[str, ...]) -> str:
 def verb(
     name: str, *calls: str, of: click.Group | None = None, text: str | None = None
 ) -> Callable[[_Verb], click.Command]:
-    """Make a verb, or one of a group.
+    """Make a verb, or one of a group, whose help is ``text`` or the docstring.
 
-    Args:
-        name: The verb's.
-        calls: Examples that end its help: whole commands, or what follows the verb in one.
-        of: The group.
-        text: What the help says before them, instead of the docstring.
+    ``calls`` end its help as examples: whole commands, or what follows the verb in one.
     """
     make, path = (click.command, name) if of is None else (of.command, f"{of.name} {name}")
     return make(name, epilog=_epilog(path, calls), help=text)
@@ -76,11 +72,7 @@ def takes_json(says: str = "Print one JSON object (docs/json.md).") -> Callable[
 
 
 def default_results() -> Path:
-    """Give the folder in which verbs look for records when nobody says where.
-
-    That which ``HYBRIDWATCH_RESULTS`` names; else that of the home, when it is one that extends
-    what is shipped; else the one right here.
-    """
+    """Give what ``HYBRIDWATCH_RESULTS`` names, else results of a home of one's own, else here."""
     if named := os.environ.get(RESULTS_VARIABLE):
         return results_folder(named)
     folder = home_or_shipped()
@@ -89,9 +81,6 @@ def default_results() -> Path:
 
 class ResultsFolder(click.Path):
     """A results folder, or the URL of an object store that one mirrors."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path, file_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Give the folder."""
@@ -112,7 +101,7 @@ def takes_results(says: str) -> Callable[[_Verb], _Verb]:
     """Give a verb the argument ``results``, a folder."""
     return click.option(
         "--results",
-        type=ResultsFolder(),
+        type=ResultsFolder(path_type=Path, file_okay=False),
         default=default_results,
         show_default="results, of the home if there is one",
         help=says,
@@ -131,10 +120,9 @@ def leave(*, bad_news: object) -> None:
 
 
 def program(*, elsewhere: bool = False) -> str:
-    """Give the word, or the words, by which a shell here starts this program again.
+    """Give the words that start this program again, by whole paths from another folder.
 
-    In a checkout that is ``.venv/bin/hybridwatch`` unless the environment is active. A shell that
-    will be ``elsewhere`` by then, in another folder, needs whole paths.
+    In a checkout that is ``.venv/bin/hybridwatch`` unless the environment is active.
     """
 
     def written(path: Path) -> str:

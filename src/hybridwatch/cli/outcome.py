@@ -43,12 +43,9 @@ _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
 class RunOutcome:
-    """One run, finished or stopped: what to show and what is wrong with it.
+    """One run, as far as it was made: what to show, what is wrong, where it was stopped if it was.
 
-    Attributes:
-        run: As far as it was made.
-        stopped: The phase in which it was stopped, in words; empty for a finished one.
-        report: The verdicts between its two sides; ``None`` of one side.
+    ``report`` has the verdicts between two sides.
     """
 
     def __init__(
@@ -115,8 +112,7 @@ class RunOutcome:
 def judged(scenario: Scenario, run: Run, record: Path, results: Path) -> RunOutcome:
     """Judge a run that is stored, and store the verdict between its two sides if it has two.
 
-    The verdict that is stored of a stopped run says that phases failed, the one that is shown what
-    came of those that were made.
+    Of a stopped run it says that phases failed; the one that is shown has those that were made.
     """
     if len(run.builds) != 2:
         return RunOutcome(scenario, run, record)
@@ -149,15 +145,7 @@ def print_closing(
     *notes: str,
     unmeasured: Sequence[str] = (),
 ) -> None:
-    """Print the last screen: what was caught, where it lies, and three commands to go on with.
-
-    Args:
-        outcomes: Of the scenarios that have a record.
-        results: The folder that got the records.
-        console: Where to; commands are never broken.
-        notes: Lines about all of it.
-        unmeasured: The other scenarios that were asked for.
-    """
+    """Print what was caught, where it lies, notes about all of it, and commands to go on with."""
     if not outcomes:
         return
     if len(outcomes) + len(unmeasured) > 1:
@@ -256,16 +244,8 @@ def _of_phases(expect: Expect, run: Run) -> Expect:
 class RunRecords:
     """Stores what is measured, and notes it as it comes: a stopped call can be resumed.
 
-    Each call has a file in ``unfinished/`` of the results folder, named after what was asked, with
-    a line for each record. It goes when all is measured; a process that is killed leaves it.
-
-    Args:
-        results: Folder that gets the records.
-        asked: Everything that makes two calls the same, as plain JSON.
-        resume: Whether an earlier call that did not come to its end is resumed.
-
-    Attributes:
-        outcomes: Of the runs that are stored, in the order in which they came.
+    Each call has a file in ``unfinished/`` of the results folder, named after what was ``asked``,
+    with a line for each record. It goes when all is measured; a process that is killed leaves it.
     """
 
     def __init__(self, results: Path, asked: Any, *, resume: bool) -> None:
@@ -275,7 +255,10 @@ class RunRecords:
         self._file = results / "unfinished" / f"{digest[:12]}.txt"
         if not resume:
             self.end()
-        self._earlier = {run.scenario.id: (path, run) for path, run in self._read()}
+        noted = self._file.read_text(encoding="utf-8") if self._file.exists() else ""
+        paths = [results / name for name in noted.splitlines()]
+        runs = [(path, read_run(path)) for path in paths if path.is_file()]
+        self._earlier = {run.scenario.id: (path, run) for path, run in runs}
 
     def take_whole(self, scenarios: Sequence[Scenario]) -> list[Scenario]:
         """Take in what an earlier call has finished, and return the scenarios that are left."""
@@ -290,14 +273,11 @@ class RunRecords:
 
     def stopped(self, scenario: Scenario) -> Run | None:
         """Give the run of a scenario that was stopped before it was whole."""
-        _, run = self._earlier.get(scenario.id, (None, None))
-        return run
+        earlier = self._earlier.get(scenario.id)
+        return earlier and earlier[1]
 
     def keep(self, scenario: Scenario, run: Run, *, noted: bool = True) -> RunOutcome:
-        """Store a run, and the verdict between its two sides if it has two.
-
-        What is added to it once it is whole is not ``noted``: no other call goes on after it.
-        """
+        """Store a run and its verdict; what is added to a whole one is not ``noted`` to go on."""
         path = write_run(self._results, run)
         if noted:
             self._file.parent.mkdir(exist_ok=True)
@@ -309,11 +289,3 @@ class RunRecords:
     def end(self) -> None:
         """Forget the call: nothing of it is left to be measured."""
         self._file.unlink(missing_ok=True)
-
-    def _read(self) -> list[tuple[Path, Run]]:
-        try:
-            names = self._file.read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return []
-        there = [path for name in names if (path := self._results / name).is_file()]
-        return [(path, read_run(path)) for path in there]

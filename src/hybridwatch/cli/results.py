@@ -15,13 +15,7 @@ from rich.text import Text
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli import completion
-from hybridwatch.cli.options import (
-    print_json,
-    require_folder,
-    takes_json,
-    takes_results,
-    verb,
-)
+from hybridwatch.cli.options import print_json, require_folder, takes_json, takes_results, verb
 from hybridwatch.cli.terminal import Console, file_progress
 from hybridwatch.database.connection import ask
 from hybridwatch.database.queries import Index, open_index

@@ -68,7 +68,7 @@ from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
 MAX_MINUTES: Final = 30.0
-"""What a scenario may take until it is decided, when nobody says."""
+"""What a scenario may take until it is decided, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,9 @@ class RunOptions:
 
     Attributes:
         trials: Timed trials a side; at the first look, if there are several.
-        max_minutes: What a scenario may take until it is decided; ``None`` for the usual.
-        phases: Which phases; every usual one when there is none.
         staged: Whether phases are made one after the other of all scenarios, whatever the question.
-        line: The line of builds of the last one; ``None`` where nobody states it.
-        starts: Starts of the engines of each side over which timed trials are spread; ``None`` for
-            as many as the scenario counts.
+        line: The line of builds of the last one; ``None`` where no one states it.
+        starts: Starts of each engine over which timed trials are spread.
         second_look: Whether times that changed are measured again (``analysis/second_look.py``).
     """
 
@@ -107,10 +104,7 @@ class RunOptions:
 
     @property
     def by_phase(self) -> bool:
-        """Whether the question is first of all whether something is wrong.
-
-        Engines of several scenarios then live side by side, for which a GPU has no room.
-        """
+        """Whether engines of several scenarios live side by side; a GPU has no room for them."""
         if not (self.known_bad or self.staged) or self.until_decided or is_duet(self.phases):
             return False
         labels = self.labels or (DEFAULT_BUILD,)
@@ -126,44 +120,21 @@ class RunOptions:
         """Timed phases that begin with a warm-up."""
         return BRIEF_WARM_UPS if self.is_brief else TIMED_PHASES
 
-    def may_go_to_duet(self, plan: Plan) -> bool:
-        """Whether a scenario may be measured once more: nobody chose what is, or how long."""
-        chosen = self.phases or self.until_decided or self.trials is not None
-        return not chosen and can_be_duet(plan[1])
-
     def request(
         self,
         plan: Plan,
-        on_progress: ProgressCallback,
-        earlier: Run | None = None,
+        tell: ProgressCallback,
+        earlier: Run | None,
         budget: Budget | None = None,
         *,
-        again: Reason = no_reason,
+        again: Reason,
     ) -> SessionRequest:
         """Request a session of one scenario, to go on with an earlier run where there is one."""
-        scenario, sides = plan
-        fixed = self.is_brief or self.trials is not None
+        missing = none_missing if self.is_brief or self.trials is not None else blocks_missing
+        models, phases, warmed = home() / "models", self.wanted_phases, self.warmed
         return SessionRequest(
-            scenario,
-            sides,
-            home() / "models",
-            on_progress,
-            self.wanted_phases,
-            budget,
-            self.warmed,
-            none_missing if fixed else blocks_missing,
-            earlier,
-            self.known_bad,
-            again,
+            *plan, models, tell, phases, budget, warmed, missing, earlier, self.known_bad, again
         )
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the last screen has to say of the counts."""
-        if not self.is_brief or self.trials is not None:
-            return ()
-        count = plural(BRIEF_TRIALS["performance"], "trial")
-        return (f"brief:    {count} a side settle nothing about time; --thorough makes them all",)
 
     def counted(self, scenario: Scenario) -> Scenario:
         """Give a scenario the counts of trials and documents that are wanted."""
@@ -187,26 +158,22 @@ def measure_scenarios(
 ) -> tuple[list[RunOutcome], int]:
     """Measure scenarios, store a record of each as soon as it is whole, and show what came of it.
 
-    Those of which nothing can be had do not keep the others from it. Gives what came of each
-    scenario that has a record, and of how many there is none.
-
-    Raises:
-        BuildError: What is compared cannot be started; nothing was measured.
-        KeyboardInterrupt: A stop was requested.
+    Gives what came of each scenario that has a record, and of how many there is none. A build that
+    cannot be started is a ``BuildError`` before anything is measured.
     """
     plans = [(wanted.counted(scenario), _sides(scenario, wanted)) for scenario in scenarios]
     check_writable(results)
     losses = FailedScenarios(console, alone=len(plans) == 1)
     records = RunRecords(results, _asked(plans, wanted), resume=wanted.resume)
     left = records.take_whole([scenario for scenario, _ in plans])
-    plans_left = [plan for plan in plans if plan[0] in left]
     if done := len(records.outcomes):
         console.print(as_text(f"going on: {plural(done, 'scenario')} measured before"))
     elif wanted.resume and not any(map(records.stopped, left)):
         console.print(as_text("--resume: no such call was stopped; everything is measured"))
     try:
         with stoppable():
-            _Measuring(console, wanted, records, losses).measure_all(plans_left)
+            measurer = _ScenarioMeasurer(console, wanted, records, losses)
+            measurer.measure_all([plan for plan in plans if plan[0] in left])
     except KeyboardInterrupt:
         for outcome in records.outcomes if len(plans) == 1 else ():
             outcome.show(console, whole=True)
@@ -227,11 +194,9 @@ def measure_scenarios(
 
 def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
     """All that makes two calls the same, so that one resumes the other."""
+    labels = {scenario.id: [side.label for side in sides] for scenario, sides in plans}
     return {
-        "plans": [
-            [scenario.model_dump(mode="json"), [side.label for side in sides]]
-            for scenario, sides in plans
-        ],
+        "plans": [[one.model_dump(mode="json"), labels[one.id]] for one, _ in plans],
         "phases": [phase.value for phase in wanted.wanted_phases],
         "warmed": [phase.value for phase in wanted.warmed],
         "until_decided": wanted.until_decided,
@@ -242,8 +207,7 @@ def _asked(plans: Sequence[Plan], wanted: RunOptions) -> dict[str, object]:
 def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
     """Resolve what is compared, and refuse what cannot be started before anything is."""
     labels = list(wanted.labels or (DEFAULT_BUILD,))
-    for label in labels:
-        request = parse_label(label)
+    for request in map(parse_label, labels):
         require_installed(request.spec)
         require_code(request)
     if wanted.known_bad:
@@ -253,107 +217,93 @@ def _sides(scenario: Scenario, wanted: RunOptions) -> tuple[BuildRequest, ...]:
         extra = " (--known-bad adds one)" if wanted.known_bad else ""
         raise BuildError(f"--build: expected one or two builds, got {len(labels)}{extra}")
     if wanted.until_decided and len(labels) == 1:
-        raise BuildError(
-            f"--until-decided: expected two builds to decide between, got only {labels[0]}: "
-            "give --build twice, or --known-bad"
-        )
-    sides = [on_usual_runner(scenario, parse_label(label)) for label in labels]
-    return on_line(sides, wanted.line)
+        expected = "--until-decided: expected two builds to decide between, got only"
+        raise BuildError(f"{expected} {labels[0]}: give --build twice, or --known-bad")
+    return on_line([on_usual_runner(scenario, parse_label(one)) for one in labels], wanted.line)
 
 
 def _budget(scenario: Scenario, wanted: RunOptions) -> Budget | None:
     """Plan the looks before anything is measured; ``None`` when there is to be but one."""
     if not wanted.until_decided:
         return None
-    minutes = wanted.max_minutes or MAX_MINUTES
 
     def status(run: Run) -> BudgetStatus:
         report = build_report(run)
         return BudgetStatus(len(open_metrics(report)), len(timed(report)))
 
-    return Budget(schedule(scenario.trials.performance), minutes * 60, status)
+    seconds = 60 * (wanted.max_minutes or MAX_MINUTES)
+    return Budget(schedule(scenario.trials.performance), seconds, status)
 
 
-class _Measuring:
+@dataclass(slots=True)
+class _ScenarioMeasurer:
     """Measures scenario after scenario, and says how far all of it is."""
 
-    def __init__(
-        self, console: Console, wanted: RunOptions, records: RunRecords, losses: FailedScenarios
-    ) -> None:
-        self._console = console
-        self._wanted = wanted
-        self._records = records
-        self._losses = losses
-        looks_again = wanted.second_look and not (wanted.known_bad or wanted.until_decided)
-        self._again = second_look_here() if looks_again else no_reason
-        self._scenarios = self._begun = 0
-        self._left = TimeLeft()
+    console: Console
+    wanted: RunOptions
+    records: RunRecords
+    losses: FailedScenarios
 
     def measure_all(self, plans: Sequence[Plan]) -> None:
         """Measure and store; what cannot be had is counted among the losses."""
-        ready = []
+        ready, wanted = [], self.wanted
+        looks_again = wanted.second_look and not (wanted.known_bad or wanted.until_decided)
+        again = second_look_here() if looks_again else no_reason
         for plan in plans:
-            with self._losses.of(plan[0]):
+            with self.losses.of(plan[0]):
                 make_ready(*plan, home() / "models")
                 ready.append(plan)
-        if self._wanted.by_phase:
-            measure_by_phase(
-                ready,
-                self._records,
-                self._console,
-                self._losses,
-                partial(self._wanted.request, again=self._again),
-            )
+        if wanted.by_phase:
+            request = partial(wanted.request, again=again)
+            measure_by_phase(ready, self.records, self.console, self.losses, request)
             return
-        self._scenarios, self._left = len(ready), TimeLeft(len(ready))
-        for plan in ready:
-            with self._losses.of(plan[0]):
-                run = self._measure(plan)
+        left = TimeLeft(len(ready))
+        # No one chose what is measured, or how long.
+        is_open = not (wanted.phases or wanted.until_decided or wanted.trials is not None)
+        for number, plan in enumerate(ready, start=1):
+            place = f"[{number}/{len(ready)}] " if len(ready) > 1 else ""
+            with self.losses.of(plan[0]):
+                run = self._measure(plan, place, left, again)
                 self._keep(plan, run)
-                if self._wanted.may_go_to_duet(plan) and leaves_work_open(build_report(run)):
-                    self._keep(plan, self._measure_duet(plan), noted=False)
+                if is_open and can_be_duet(plan[1]) and leaves_work_open(build_report(run)):
+                    self._keep(plan, self._measure_duet(plan, place, left, again), noted=False)
 
     def _keep(self, plan: Plan, run: Run, *, noted: bool = True) -> None:
-        outcome = self._records.keep(plan[0], run, noted=noted)
-        outcome.show(self._console, whole=self._losses.alone)
+        outcome = self.records.keep(plan[0], run, noted=noted)
+        outcome.show(self.console, whole=self.losses.alone)
 
-    def _measure(self, plan: Plan) -> Run:
-        """Measure one; with a budget nobody knows how long it takes."""
-        self._begun += 1
-        scenario, budget = plan[0], _budget(plan[0], self._wanted)
-        self._print_title(plan, "")
-        with progress(self._console, None if budget else self._left) as on_progress:
-            request = self._wanted.request(
-                plan, on_progress, self._records.stopped(scenario), budget, again=self._again
-            )
-            return run_session(request, partial(self._keep_stopped, scenario), self._print_found)
+    def _measure(self, plan: Plan, place: str, left: TimeLeft, again: Reason) -> Run:
+        """Measure one; with a budget it is not known how long it takes."""
+        scenario, budget = plan[0], _budget(plan[0], self.wanted)
 
-    def _measure_duet(self, plan: Plan) -> Run:
+        def print_found(run: Run, phase: Phase) -> None:
+            if any(trial.phase is phase for trial in run.trials):
+                _, news = found_in(run, (phase,))
+                self.console.print(as_text(f"  {phase.value}: ").append_text(news), soft_wrap=True)
+
+        def keep_stopped(run: Run) -> None:
+            self.console.print(stopped_line(self.records.keep(scenario, run)), soft_wrap=True)
+
+        self._print_title(plan, place)
+        with progress(self.console, None if budget else left) as on_progress:
+            earlier = self.records.stopped(scenario)
+            request = self.wanted.request(plan, on_progress, earlier, budget, again=again)
+            return run_session(request, keep_stopped, print_found)
+
+    def _measure_duet(self, plan: Plan, place: str, left: TimeLeft, again: Reason) -> Run:
         """Measure the same scenario once more, both sides at the same time."""
         note = "noisy machine, and whether the engine works more is open: a duet tells, "
-        trials = plan[0].trials.performance
-        self._console.print(as_text(f"{note}{plural(trials, 'trial')} of two starts each"))
-        self._print_title(plan, " (duet)")
-        with progress(self._console, self._left) as on_progress:
-            duet = {Phase.DUET}
-            return run_session(
-                SessionRequest(*plan, home() / "models", on_progress, duet, again=self._again)
-            )
+        note += f"{plural(plan[0].trials.performance, 'trial')} of two starts each"
+        self.console.print(as_text(note))
+        self._print_title(plan, place, " (duet)")
+        with progress(self.console, left) as tell:
+            models, duet = home() / "models", {Phase.DUET}
+            return run_session(SessionRequest(*plan, models, tell, duet, again=again))
 
-    def _print_title(self, plan: Plan, what: str) -> None:
-        scenario, sides = plan
-        place = f"[{self._begun}/{self._scenarios}] " if self._scenarios > 1 else ""
-        names = side_names([side.label for side in sides])
-        title = f"{place}{scenario.id}: {' against '.join(names)}{what}"
-        self._console.print(as_text(title), style="bold")
-
-    def _print_found(self, run: Run, phase: Phase) -> None:
-        if any(trial.phase is phase for trial in run.trials):
-            _, news = found_in(run, (phase,))
-            self._console.print(as_text(f"  {phase.value}: ").append_text(news), soft_wrap=True)
-
-    def _keep_stopped(self, scenario: Scenario, run: Run) -> None:
-        self._console.print(stopped_line(self._records.keep(scenario, run)), soft_wrap=True)
+    def _print_title(self, plan: Plan, place: str, what: str = "") -> None:
+        names = side_names([side.label for side in plan[1]])
+        title = f"{place}{plan[0].id}: {' against '.join(names)}{what}"
+        self.console.print(as_text(title), style="bold")
 
 
 @verb(
@@ -440,7 +390,10 @@ def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **optio
         line = f"go on with: {program()} {shlex.join([*words, '--resume'])}"
         console.print(as_text(line), soft_wrap=True)
         raise
-    print_closing(outcomes, results, console, *wanted.notes)
+    count = plural(BRIEF_TRIALS["performance"], "trial")
+    note = f"brief:    {count} a side settle nothing about time; --thorough makes them all"
+    notes = [note] if wanted.is_brief and wanted.trials is None else []
+    print_closing(outcomes, results, console, *notes)
     if as_json:
         print_json({"runs": [outcome.to_json() for outcome in outcomes]})
     leave(bad_news=lost > 0 or any(outcome.troubles for outcome in outcomes))

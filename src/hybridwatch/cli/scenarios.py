@@ -137,7 +137,7 @@ def scenarios_command(
 
 
 def _with_models(found: Survey, models: Path) -> Survey:
-    """Leave out scenarios whose models are not there; nobody asks the hub for those that it has."""
+    """Leave out scenarios whose models are not there; the hub is not asked for those it has."""
     good, problems = [], list(found.problems)
     for scenario in found.scenarios:
         try:

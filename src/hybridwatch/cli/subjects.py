@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -25,37 +26,25 @@ _CHANGED_FILES: Final = 5
 """Changed files that are named of a build; more are counted."""
 
 
+build_option: Final = partial(click.option, metavar="BUILD", shell_complete=completion.builds)
+"""An option that names a build."""
+
+
 def takes_build(
     says: str = "The engine build.", default: str = DEFAULT_BUILD
 ) -> Callable[[_Verb], _Verb]:
     """Give a verb the argument ``build``, the label of one."""
-    return click.option(
-        "--build",
-        default=default,
-        show_default=True,
-        metavar="BUILD",
-        shell_complete=completion.builds,
-        help=says,
-    )
+    return build_option("--build", default=default, show_default=True, help=says)
 
 
 def takes_builds(says: str) -> Callable[[_Verb], _Verb]:
     """Give a verb the argument ``labels``, of any number of builds."""
-    return click.option(
-        "--build",
-        "labels",
-        multiple=True,
-        metavar="BUILD",
-        shell_complete=completion.builds,
-        help=says,
-    )
+    return build_option("--build", "labels", multiple=True, help=says)
 
 
 def takes_base(says: str) -> Callable[[_Verb], _Verb]:
     """Give a verb the argument ``base``, the build that one's own is laid over; empty for none."""
-    return click.option(
-        "--base", metavar="BUILD", default="", shell_complete=completion.builds, help=says
-    )
+    return build_option("--base", default="", help=says)
 
 
 def _line(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
@@ -83,11 +72,9 @@ takes_scenarios: Final = click.argument(
 def _phases(context: click.Context, option: click.Parameter, text: str) -> tuple[Phase, ...]:
     known = {phase.value: phase for phase in Phase}
     words = [word.strip() for word in text.split(",") if word.strip()]
-    for word in words:
-        if word not in known:
-            raise click.BadParameter(
-                f"expected {', '.join(known)}, found {word!r}", context, option
-            )
+    if wrong := next((word for word in words if word not in known), None):
+        expected = f"expected {', '.join(known)}, found {wrong!r}"
+        raise click.BadParameter(expected, context, option)
     return tuple(phase for name, phase in known.items() if name in words)
 
 
@@ -103,25 +90,21 @@ takes_phases: Final = click.option(
 
 
 def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
-    """Find what is named; without names, everything that the builds can run.
+    """Find what is named, else all that the builds can run, as for the first one's model runner.
 
-    Of a group that is named, those that do not apply to a build are left out, and each is named on
-    standard error with the reason. Each is given as it is for the first build's model runner.
+    Of a group those that do not apply to a build are left out, each with its reason on stderr.
     """
     found = find(home() / "scenarios", patterns)
     sides = [parse_label(label) for label in labels]
     whys = {one.id: [why for side in sides if (why := misfit(one, side))] for one in found}
     left_out = {scenario_id: reasons[0] for scenario_id, reasons in whys.items() if reasons}
-    for name, reason in left_out.items() if patterns else ():
-        if name in patterns or len(left_out) == len(found):
+    named = left_out if patterns else {}
+    for name, reason in named.items():
+        if name in patterns or len(named) == len(found):
             raise BuildError(f"{name} {reason}; see: hybridwatch engine list")
-    for name, reason in left_out.items() if patterns else ():
-        say(f"left out: {name} {reason}", err=True)
-    return [
-        one.on(find_model_runner(one, sides[0])) if sides else one
-        for one in found
-        if one.id not in left_out
-    ]
+    say(*(f"left out: {name} {reason}" for name, reason in named.items()), err=True)
+    fitting = [one for one in found if one.id not in left_out]
+    return [one.on(find_model_runner(one, sides[0])) for one in fitting] if sides else fitting
 
 
 takes_documents = click.option(
@@ -172,15 +155,12 @@ def with_counts(
 
     The scenario stays the same one (``scenarios.digest``).
     """
-    trials = _given(contract=contract, performance=timed, host_sync=timed, starts=starts)
+    counts = {"contract": contract, "performance": timed, "host_sync": timed, "starts": starts}
+    trials = {name: count for name, count in counts.items() if count is not None}
     changed: dict[str, object] = {"trials": scenario.trials.model_copy(update=trials)}
-    if scenario.accuracy is not None:
-        changed["accuracy"] = scenario.accuracy.model_copy(update=_given(documents=documents))
+    if scenario.accuracy is not None and documents is not None:
+        changed["accuracy"] = scenario.accuracy.model_copy(update={"documents": documents})
     return scenario.model_copy(update=changed)
-
-
-def _given(**counts: int | None) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if count is not None}
 
 
 def lines_about(build: BuildSpec, found: "BuildCheck") -> list[str]:

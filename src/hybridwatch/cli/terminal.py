@@ -42,11 +42,9 @@ def file_progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 class TimeLeft:
-    """How long what is planned will still take, if it goes on as it went.
+    """How long so many sessions will still take, if each is as long as those before.
 
-    Args:
-        sessions: How many there will be; those to come are taken to be as long as those before.
-        clock: Seconds.
+    ``clock`` is in seconds.
     """
 
     def __init__(self, sessions: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,22 +66,15 @@ class TimeLeft:
         if self._begun is None:
             return ""
         now = self._clock()
-        here = self._here(done, total, now)
-        if here is None:
+        if done and self._first is None:  # it waited for the engine's start
+            self._first = done, now
+        if self._first is None or (made := done - self._first[0]) < _TRIALS:
             return ""
+        here = (now - self._first[1]) / made * (total - done)
         to_come = max(0, self._sessions - len(self._took) - 1)
         like = [*self._took, now - self._begun + here]
         left = here + to_come * sum(like) / len(like)
         return f"about {max(1, round(left / _MINUTE))} min left"
-
-    def _here(self, done: int, total: int, now: float) -> float | None:
-        """Seconds that this session still takes; the first trial waits for the engine's start."""
-        if done and self._first is None:
-            self._first = done, now
-        if self._first is None or done - self._first[0] < _TRIALS:
-            return None
-        made = done - self._first[0]
-        return (now - self._first[1]) / made * (total - done)
 
 
 @contextmanager
@@ -115,12 +106,7 @@ def progress(
         def on_progress(step: "Progress") -> None:
             if step.lasting:
                 bar.console.print(as_text(step.text))
-            bar.update(
-                task,
-                completed=step.done,
-                total=step.total,
-                description=step.text,
-                left=remaining(step),
-            )
+            text, rest = step.text, remaining(step)
+            bar.update(task, completed=step.done, total=step.total, description=text, left=rest)
 
         yield on_progress

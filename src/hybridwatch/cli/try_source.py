@@ -111,7 +111,7 @@ def command(
     console = Console(stderr=as_json)
     for told in lines_about(build, check_build(build)):
         console.print(as_text(told), soft_wrap=True)
-    trying = _Trying((base or build.base, build.name), results, console, line)
+    trying = _SourceTrial((base or build.base, build.name), results, console, line)
     named = sorted(chosen(scenarios or ("smoke",), trying.labels), key=_slowness)
     wanted = phases or USUAL_PHASES
     if untimed := tuple(phase for phase in wanted if phase not in TIMED_PHASES):
@@ -126,7 +126,7 @@ def command(
     leave(bad_news=trying.is_worse)
 
 
-class _Trying:
+class _SourceTrial:
     """What is known so far of a build beside its release, of the runs so far (``outcomes``)."""
 
     def __init__(
@@ -147,7 +147,7 @@ class _Trying:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the build is worse, or nobody knows, since there is a scenario it cannot run."""
+        """Whether the build is worse, or cannot run a scenario, so that no one knows."""
         return bool(self.worse) or self._lost > 0
 
     def measure(self, scenarios: Sequence[Scenario], **options: Any) -> None:
@@ -167,11 +167,7 @@ class _Trying:
     ) -> None:
         """Time one scenario after the other until something is worse or the time is over.
 
-        Args:
-            scenarios: In their order.
-            phases: Timed ones.
-            end: Of the time, on the monotonic clock.
-            whatever_else: Whether to time what is known to be worse.
+        ``end`` is on the monotonic clock; ``whatever_else``, times follow what is worse, too.
         """
         rest = list(scenarios)
         while rest and (whatever_else or not self.is_worse):
@@ -182,7 +178,7 @@ class _Trying:
         self._untimed = tuple(scenario.id for scenario in rest)
 
     def to_json(self) -> dict[str, Any]:
-        """Give what was found as plain JSON, and what nobody looked at."""
+        """Give what was found as plain JSON, and what was not looked at."""
         return {
             "worse": self.is_worse,
             "not_looked_at": [phase.value for phase in _not_looked_at(self.outcomes)],
@@ -191,10 +187,7 @@ class _Trying:
         }
 
     def print_answer(self) -> None:
-        """Say in a line for each run what got worse, or that nothing did in what was looked at.
-
-        Then what was not looked at, and what could not have been seen.
-        """
+        """Say what got worse, a line for each run, what was not looked at or could not be seen."""
         release = self.labels[0]
         lines = [
             f"worse than {release} in {one.scenario}: "

@@ -14,11 +14,7 @@ HOME: Final = "overview"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A view.
-
-    Attributes:
-        parameters: The rest of its state, in order; one with several values stands several times.
-    """
+    """A view: its screen and its state, in order; several values of one name are several pairs."""
 
     screen: str
     parameters: tuple[tuple[str, str], ...]
@@ -43,15 +39,10 @@ class Address:
 
 
 def address(screen: str, **parameters: str | int | Iterable[str] | None) -> Address:
-    """Name a view by its screen and parameters.
-
-    A multiple choice has several values; ``None`` leaves a parameter out.
-    """
+    """Name a view by its screen and parameters, of one value, of several, or of none."""
     pairs: list[tuple[str, str]] = []
     for name, value in parameters.items():
-        if value is None:
-            continue
-        several = [str(value)] if isinstance(value, str | int) else value
+        several = [str(value)] if isinstance(value, str | int) else value or ()
         pairs += [(name, each) for each in several]
     return Address(screen, tuple(pairs))
 

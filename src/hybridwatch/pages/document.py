@@ -16,12 +16,7 @@ from hybridwatch.pages.address import Address
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A moment. It is written in UTC and says the reader's own time on hover.
-
-    Attributes:
-        moment: Aware.
-        shown: What to write instead, such as ``3 h ago``; hover then says UTC too.
-    """
+    """An aware moment, written in UTC, or as ``shown`` (``3 h ago``); hover says the rest."""
 
     moment: datetime
     shown: str = ""
@@ -39,11 +34,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A way to another view, or out.
-
-    Attributes:
-        to: A view, or an ``https://`` address; another text is no link and shows as text alone.
-    """
+    """A way to another view, or to an ``https://`` address; else it shows as text alone."""
 
     text: str
     to: Address | str
@@ -51,11 +42,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A verdict where there is little room: its symbol and colour, with other words.
-
-    Attributes:
-        verdict: Whose symbol and colour; its word is read out and shown on hover.
-    """
+    """A verdict's symbol and colour with other words; its own is read out and shown on hover."""
 
     verdict: Verdict
     words: str
@@ -101,13 +88,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        number: Whether digits are aligned, to the right.
-        wide: Whether it holds prose.
-        title: What the heading means, on hover.
-    """
+    """A column of a table: of numbers or ``wide`` prose; ``title`` is its meaning, on hover."""
 
     name: str
     number: bool = False
@@ -148,12 +129,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under columns.
+    """Rows under columns, of as many cells; a bare piece of a line is a cell, too.
 
-    Attributes:
-        caption: What the table shows: read out, and the name of its CSV.
-        rows: As many cells each; a bare piece of a line is a cell, too.
-        visible: Whether the caption is written over the table.
+    The caption is read out and names the CSV; if ``visible``, it stands over the table.
     """
 
     caption: str
@@ -162,11 +140,7 @@ class Table:
     visible: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a row that does not fit.
-
-        Raises:
-            ValueError: A row has more or fewer cells than there are columns.
-        """
+        """Refuse a row that has more or fewer cells than there are columns."""
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"expected {len(self.columns)} cells, found {len(row)}: {row}")
@@ -193,13 +167,11 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class NightCell:
-    """What a row shows of one night.
+    """What a row shows of one night: the worst verdict, if anything was judged.
 
     Attributes:
-        verdict: The worst of the night; ``None`` where nothing was judged.
         title: All of it in words, for hover and for a screen reader.
         to: The run that says more.
-        is_machine_new: Whether the machine is not what it was the night before.
         is_of_releases: Whether two releases were compared.
     """
 
@@ -212,11 +184,9 @@ class NightCell:
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """A picture of nights, side by side, with a row for each thing that is measured.
+    """A picture of nights, the oldest first, with a row for each thing that is measured.
 
-    Attributes:
-        nights: The oldest first; on a phone only the last fortnight is shown.
-        rows: The name of each row, and a cell for each night.
+    On a phone only the last fortnight is shown.
     """
 
     caption: str
@@ -242,13 +212,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceField:
-    """Something that the reader may pick; part of the view's address.
-
-    Made by ``ViewQuery``, which has checked what is chosen.
+    """Something that the reader may pick; ``ViewQuery`` has checked what is chosen.
 
     Attributes:
         options: What there is: what the address says, and what the reader sees.
-        chosen: Of these; one of them unless ``many``.
         many: Whether any number may be chosen; none stands for all.
         default: What an address means that says nothing of it.
     """
@@ -323,7 +290,6 @@ class Document:
     """Everything that one view says.
 
     Attributes:
-        blocks: From top to bottom.
         lead: One line under the title: what this rests on.
         address: The whole state of the view; a link to it shows the same.
         complaints: What the address asked for and cannot be given, a line each.

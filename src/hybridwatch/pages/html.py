@@ -101,10 +101,7 @@ class HtmlContext:
 
 
 def blocks_html(blocks: Iterable[Block], context: HtmlContext, level: int = 2) -> Markup:
-    """Write blocks one below the other.
-
-    Their headings are of ``level`` 2 or deeper.
-    """
+    """Write blocks one below the other; their headings are of ``level`` 2 or deeper."""
     return _macro("blocks", context, blocks, level)
 
 
@@ -141,7 +138,7 @@ def _href(to: Address | str, context: HtmlContext) -> str | None:
 
 
 def _moment_text(when: When, context: HtmlContext) -> str:
-    return f"{when.moment.astimezone(UTC):%Y-%m-%d}" if when.shown and context.dated else when.text
+    return when.utc[:10] if when.shown and context.dated else when.text
 
 
 def _runs_missing(chart: Chart, context: HtmlContext) -> str:
@@ -191,35 +188,29 @@ def _spark(values: Sequence[float]) -> dict[str, object]:
         )
         for at, v in enumerate(values)
     ]
+    way = "up" if values[-1] > values[0] else "down" if values[-1] < values[0] else "level"
+    spoken = f"{len(values)} runs, {way} from {values[0]:.4g} to {values[-1]:.4g}"
     return {
         "line": " ".join(map(",".join, points)),
         "x": points[-1][0],
         "y": points[-1][1],
-        "alt": _read_out(values),
+        "alt": spoken if len(values) > 1 else "one run so far",
         "width": _SPARK_WIDTH,
         "height": _SPARK_HEIGHT,
         "colour": _SPARK_COLOUR,
     }
 
 
-def _read_out(values: Sequence[float]) -> str:
-    if len(values) == 1:
-        return "one run so far"
-    way = "up" if values[-1] > values[0] else "down" if values[-1] < values[0] else "level"
-    return f"{len(values)} runs, {way} from {values[0]:.4g} to {values[-1]:.4g}"
-
-
 def csv_of_table(table: Table) -> str:
     """Write a table as CSV with a heading, numbers as ``raw`` has them."""
-    rows = [[_csv_cell(build_cell(cell)) for cell in row] for row in table.rows]
-    return _csv([column.name for column in table.columns], rows)
+    rows = (map(_csv_cell, map(build_cell, row)) for row in table.rows)
+    return _csv([column.name for column in table.columns], *rows)
 
 
 @lru_cache(maxsize=KEPT_CHARTS)
 def csv_of_chart(chart: Chart) -> str:
     """Write what a chart draws as CSV with a heading."""
-    rows = zip(*chart.data.values(), strict=True)
-    return _csv(list(chart.data), [list(row) for row in rows])
+    return _csv(chart.data, *zip(*chart.data.values(), strict=True))
 
 
 def file_name(title: str, suffix: str) -> str:
@@ -243,11 +234,9 @@ def _exact(line: Line) -> str:
     )
 
 
-def _csv(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def _csv(*rows: Iterable[object]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_csv_value, heading))
-    writer.writerows([_csv_value(value) for value in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(map(_csv_value, row) for row in rows)
     return out.getvalue()
 
 
@@ -258,34 +247,29 @@ def _csv_value(value: object) -> object:
 
 
 def static_page(document: Document, now: datetime | None = None, base: str | None = None) -> str:
-    """Write a view as a whole HTML page.
+    """Write a view as a whole HTML page, with an aware ``now`` if it is a file.
 
-    ``now`` is when it is written; aware. It is ``None`` for what is no file, and needs no command
-    that writes it again. ``base`` is where the dashboard is to be found, with its last slash; links
-    to other views lead there, and are no links without.
+    ``base`` is where the dashboard is, with its last slash; without it links to views are none.
     """
     from hybridwatch.reports.figures.base import plotly_script  # the live page has its own
 
     drawn = any(isinstance(block, Chart) for block in all_blocks(document.blocks))
     scripts = ([plotly_script()] if drawn else []) + [SCRIPT]
     return ENVIRONMENT.get_template("page.html").render(
-        {
-            "context": HtmlContext(
-                lambda to: None if base is None else base + to.href().removeprefix("./")
-            ),
-            "document": document,
-            "foot": _foot(document, now) if now else (),
-            "policy": _policy(scripts),
-            "scripts": [Markup(script) for script in scripts],  # noqa: S704 (plotly's and our own)
-            "style": Markup(GROUND + STYLE),  # noqa: S704 (our own)
-        }
+        context=HtmlContext(
+            lambda to: None if base is None else base + to.href().removeprefix("./")
+        ),
+        document=document,
+        foot=_foot(document, now) if now else (),
+        policy=_policy(scripts),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 (plotly's and our own)
+        style=Markup(GROUND + STYLE),  # noqa: S704 (our own)
     )
 
 
 def _foot(document: Document, now: datetime) -> tuple[str | When, ...]:
-    words = ["hybridwatch", "page", document.address.screen]
-    if query := document.address.query():
-        words += ["--query", query]
+    query = document.address.query()
+    words = ["hybridwatch", "page", document.address.screen, *(["--query", query] if query else [])]
     return ("Written ", When(now), f" by {shlex.join(words)}")
 
 
@@ -307,8 +291,7 @@ def all_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
         if isinstance(block, Section | Folded):
             yield from all_blocks(block.blocks)
         elif isinstance(block, Columns):
-            for part in block.parts:
-                yield from all_blocks(part)
+            yield from all_blocks(chain(*block.parts))
 
 
 ENVIRONMENT: Final = Environment(

@@ -22,11 +22,7 @@ T = TypeVar("T")
 
 
 class NotInStoreError(MissingError):
-    """A view that is about something which is not in the store.
-
-    Args:
-        instead: What there is, a line each.
-    """
+    """A view is about something that is not in the store; ``instead`` says what there is."""
 
     def __init__(self, label: str, wanted: str, instead: tuple[Line, ...]) -> None:
         super().__init__(_unknown(label, wanted))
@@ -49,12 +45,10 @@ class ViewQuery:
     def one(
         self, label: str, parameter: str, options: Mapping[str, str], default: str | None = None
     ) -> ChoiceField:
-        """Read a choice of one.
+        """Read a choice of one; ``options`` have the reader's word for each value.
 
-        ``options`` are what there is: the value in the address, and the reader's word for it.
-        ``default`` is what holds when the address says nothing, and is then left out of it.
-        Without, the first option holds, and is put into the address: what comes first today may not
-        tomorrow.
+        A ``default`` is left out of the address. Without, the first option holds, and is put into
+        it: what comes first today may not tomorrow.
         """
         fallback = next(iter(options), "") if default is None else default
         wanted = self._single(parameter)
@@ -75,9 +69,7 @@ class ViewQuery:
         instead: tuple[Line, ...],
         default: str | None = None,
     ) -> ChoiceField:
-        """Read what the whole view is about, as ``one``: nothing else is shown in its place.
-
-        ``instead`` lists what there is.
+        """Read what the whole view is about, as ``one``.
 
         Raises:
             NotInStoreError: The address asks for what is not among the options.
@@ -94,11 +86,7 @@ class ViewQuery:
         options: Mapping[str, str],
         also: Mapping[str, str] = MappingProxyType({}),
     ) -> ChoiceField:
-        """Read a choice of any number; none means all.
-
-        The parameter may stand several times in the address. ``also`` has other words for an option
-        that a link may use.
-        """
+        """Read a choice of any number; none means all. A link may use the words of ``also``."""
         wanted = dict.fromkeys(also.get(word, word) for word in self._all(parameter))
         for each in wanted:
             if each not in options:
@@ -117,23 +105,21 @@ class ViewQuery:
     def page(self, pages: int) -> int:
         """Read which part of a list to show, else the first."""
         wanted = self._single("page")
-        found = 1
-        if wanted is not None:
-            if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted[:18]) <= pages:
-                found = int(wanted)
-            else:
-                expected = f"expected a number from 1 to {pages}"
-                self._complaints.append(f"The link asks for page {_quoted(wanted)}; {expected}.")
-        if found != 1:
-            self._resolved.append(("page", str(found)))
-        return found
+        if wanted is None:
+            return 1
+        if not (wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted[:18]) <= pages):
+            expected = f"expected a number from 1 to {pages}"
+            self._complaints.append(f"The link asks for page {_quoted(wanted)}; {expected}.")
+            return 1
+        if int(wanted) != 1:
+            self._resolved.append(("page", str(int(wanted))))
+        return int(wanted)
 
     def expand(self, parameter: str, whole: str) -> None:
         """Complete a value of which the address has the beginning."""
-        kept = (
-            pair if pair[0] != parameter else (parameter, whole) for pair in self.address.parameters
-        )
-        self.address = Address(self.address.screen, tuple(kept))
+        pairs = self.address.parameters
+        kept = tuple((name, whole if name == parameter else value) for name, value in pairs)
+        self.address = Address(self.address.screen, kept)
 
     def forget(self, parameter: str) -> None:
         """Drop a parameter that has no meaning beside another choice."""
@@ -145,12 +131,11 @@ class ViewQuery:
 
     def complaints(self) -> tuple[str, ...]:
         """Parameters that cannot be honoured, a line each."""
-        unknown = dict.fromkeys(
-            name for name, _ in self.address.parameters if name not in self._read
+        ignored = (
+            f"The link says {_quoted(name)}, which this view does not know."
+            for name in dict(self.address.parameters)
+            if name not in self._read
         )
-        ignored = [
-            f"The link says {_quoted(name)}, which this view does not know." for name in unknown
-        ]
         return (*self._complaints, *ignored)
 
     def _single(self, parameter: str) -> str | None:
@@ -191,8 +176,7 @@ class PagePart(Generic[T]):
     def ways(self, contents: str, here: Address, words: tuple[str, str]) -> Iterator[Paragraph]:
         """Say which part is shown, with links to the parts next to it; nothing where it is all.
 
-        ``contents`` is what the list holds, such as ``120 runs``; ``words`` are what the links to
-        the page before and to the one after say.
+        ``contents`` is what the list holds, such as ``120 runs``.
         """
         if self.pages == 1:
             return

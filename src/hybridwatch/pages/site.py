@@ -3,6 +3,10 @@
 The pages share one script, one style and plotly, ask nothing of anybody, and hold no moment at
 which they were written: what did not change is written as it was, and such a file is left alone.
 ``FILES`` in the folder lists what was written, so that only our own files are ever removed.
+
+An Atom feed (RFC 4287) and a badge tell those who do not open it. An entry of the feed is a change
+of one alert by one run: opened, opened again, over. Its id is made of these three, so that no
+reader gets anything twice, wherever the site lies.
 """
 
 import json
@@ -10,17 +14,28 @@ import posixpath
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import TypeAdapter, ValidationError
 
+from hybridwatch.analysis.alert_timeline import Timeline, Transition
+from hybridwatch.analysis.alerts import Status
+from hybridwatch.analysis.policy import Action
+from hybridwatch.analysis.wording.cause_text import cause_sentence
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
+from hybridwatch.history.alerts import find_timelines
+from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Chart, Document
-from hybridwatch.pages.feed import render_badge, render_feed
 from hybridwatch.pages.html import ENVIRONMENT, GROUND, SCRIPT, STYLE, HtmlContext, all_blocks
 from hybridwatch.pages.screens import ScreenSource, build_view
+from hybridwatch.pages.screens.screen import alerts_here, gaps_here
 from hybridwatch.pages.site_map import SiteMap, plan_site
+from hybridwatch.reports.alert_text import alert_text, is_control
 from hybridwatch.reports.figures.base import plotly_script
 
 FILES: Final = "site-files.json"
@@ -44,13 +59,7 @@ span.hw-link { text-decoration: none; }
 
 @dataclass(frozen=True, slots=True)
 class SiteChange:
-    """What writing a site did.
-
-    Attributes:
-        files: How many the site has.
-        written: Those that are new or changed.
-        bytes: Of the whole site.
-    """
+    """How many files and bytes a site has, and how many files were changed or removed."""
 
     files: int
     written: int
@@ -70,10 +79,9 @@ def write_site(
     base_url: str = "",
     on_progress: Callable[[int, int], object] | None = None,
 ) -> SiteChange:
-    """Write the site of a store, or bring the one in a folder up to date.
+    """Write the site of a store, with the runs of its last ``nights``, or bring it up to date.
 
-    Runs of so many ``nights`` up to the newest one have a page each. ``base_url`` is where the site
-    will be found, with its last slash, for the links of the feed. ``on_progress`` is told how many
+    ``base_url``, with its last slash, is for the links of the feed; ``on_progress`` gets how many
     files there are so far, and how many there will be.
 
     Raises:
@@ -124,16 +132,14 @@ def render_page(document: Document, path: str, site: SiteMap) -> str:
         run_suffix=".html",
     )
     return ENVIRONMENT.get_template("site.html").render(
-        {
-            "context": context,
-            "document": document,
-            "navigation": {title: root + to for title, to in site.navigation.items()},
-            "here": root + path,
-            "root": root,
-            "scripts": [_PLOTLY, _PAGE] if drawn else [_PAGE],
-            "style": _STYLE,
-            "feed": _FEED,
-        }
+        context=context,
+        document=document,
+        navigation={title: root + to for title, to in site.navigation.items()},
+        here=root + path,
+        root=root,
+        scripts=[_PLOTLY, _PAGE] if drawn else [_PAGE],
+        style=_STYLE,
+        feed=_FEED,
     )
 
 
@@ -165,3 +171,63 @@ def _read_files(folder: Path, paths: Sequence[str]) -> set[str]:
 
 def _write_files(folder: Path, paths: Collection[str]) -> None:
     _put(folder / FILES, (json.dumps(sorted(paths), indent=0) + "\n").encode())
+
+
+_ENTRIES: Final = 100
+_NAME: Final = "hybridwatch"
+_LETTER: Final = 6.6
+"""Pixels, of eleven-pixel type; each text is drawn to its own length."""
+_NO_RUN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_BAD, _WARNING, _GOOD = "#b3261e", "#8a5300", "#0b6b5b"
+"""4.5:1 and more below white."""
+
+
+def render_feed(source: ScreenSource, site: SiteMap, base_url: str) -> str:
+    """Write the newest changes of alerts as an Atom feed; links are relative without a base."""
+    entries = sorted(_entries(source, site), key=itemgetter("at", "id"), reverse=True)
+    return ENVIRONMENT.get_template("feed.xml").render(
+        id=f"urn:uuid:{uuid5(NAMESPACE_URL, base_url or _NAME)}",
+        updated=entries[0]["at"] if entries else _NO_RUN,
+        base_url=base_url,
+        entries=entries[:_ENTRIES],
+    )
+
+
+def _entries(source: ScreenSource, site: SiteMap) -> Iterator[dict[str, Any]]:
+    for timeline in find_timelines(source.index, source.checkout()).everything:
+        path = site.find(address("alerts", alert=timeline.subject.key), "index.html")
+        if path is not None:
+            yield from (_entry(timeline, change, path) for change in timeline.transitions)
+
+
+def _entry(timeline: Timeline, transition: Transition, path: str) -> dict[str, Any]:
+    subject, kind, run = timeline.subject, transition.change.value, transition.by.run_id
+    cause = transition.by.cause
+    named = cause is not None and not is_control(timeline) and not transition.change.is_end
+    text = cause_sentence(cause) if named and cause else alert_text(timeline).sentence()
+    facts = json.dumps([subject.key, run, kind])
+    return {
+        "id": f"urn:uuid:{uuid5(NAMESPACE_URL, facts)}",
+        "at": transition.by.started_at,
+        "kind": kind,
+        "title": f"{kind.capitalize()}: {subject.scenario}: {text}",
+        "summary": f"{subject.baseline} → {subject.contender} on {subject.testbed}, run {run}",
+        "path": path,
+    }
+
+
+def render_badge(source: ScreenSource) -> str:
+    """Say in a few words how a store stands, as an SVG."""
+    found = [group for group in alerts_here(source) if group.status is Status.OPEN]
+    missing = len(gaps_here(source))
+    words = [f"{plural(len(found), 'open alert')}"] if found else []
+    words += [f"{missing} not measured"] if missing else []
+    is_blocking = any(group.rank is Action.BLOCK for group in found)
+    text = ", ".join(words) or "no open alert"
+    return ENVIRONMENT.get_template("badge.svg").render(
+        name=_NAME,
+        text=text,
+        colour=_BAD if is_blocking else _WARNING if words else _GOOD,
+        left=round(len(_NAME) * _LETTER) + 12,
+        right=round(len(text) * _LETTER) + 12,
+    )

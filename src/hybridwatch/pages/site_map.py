@@ -18,8 +18,8 @@ from hybridwatch.history.runs import RunRow, runs_by_id
 from hybridwatch.pages.address import HOME, Address, address
 from hybridwatch.pages.query import PAGE_ROWS
 from hybridwatch.pages.screens import SCREENS, ScreenSource
-from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.alerts import SETTLED
+from hybridwatch.pages.screens.screen import alerts_here
 
 _LIVE: Final = frozenset({"scenario", "compare", "sync", "fleet"})
 """Screens that show what their reader picks, or how things stand this minute."""
@@ -38,12 +38,10 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SiteMap:
-    """The pages of a site.
+    """The pages of a site, and what every page leads to, by title.
 
     Attributes:
-        pages: The view of each page, by its path below the site's folder; in the order in which
-            they are listed here, the home page first.
-        navigation: Titles and paths of what every page leads to.
+        pages: The view of each page, by its path below the site's folder; the home page first.
         paths: The page that shows a view.
     """
 
@@ -65,13 +63,7 @@ class SiteMap:
 
 
 def plan_site(source: ScreenSource, nights: int) -> SiteMap:
-    """Say which pages the site of a store has, with the runs of its last nights.
-
-    ``nights`` count back from the newest run, so a store that rests keeps its pages.
-
-    Raises:
-        TriageError: What people decided cannot be read.
-    """
+    """Say which pages a site has; ``nights`` count back from the newest run, not from now."""
     screens = dict(_screens())
     found = [*screens.values(), *_subjects(source, nights), *_lists(source, nights)]
     pages: dict[str, Address] = {}

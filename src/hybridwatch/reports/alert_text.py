@@ -44,10 +44,7 @@ _SHOWN: Final = 5
 
 
 def alert_text(alert: Alert | Timeline, report: Report | None = None) -> CauseText:
-    """Put into words what an alert, or what the verdicts say of it, is about.
-
-    ``report`` is of its newest bad run; without it no reason of a failure is known.
-    """
+    """Put into words what an alert is about; only the report of its newest bad run says why."""
     return _NOT_CAUGHT if is_control(alert) else cause_text(alert.cause, report)
 
 
@@ -117,11 +114,7 @@ def compute_rank(alert: Alert | AlertGroup) -> str:
 
 
 def gate_lines(found: Found, policy: Policy, *, many: bool) -> Iterator[str]:
-    """Tell a cause for a log of continuous integration.
-
-    ``policy`` says what is known to be broken. If ``many``, there are several scenarios, so that
-    each line has to name its own.
-    """
+    """Describe a cause for a log of continuous integration; of ``many`` scenarios, with its own."""
     cause, report = found.cause, found.report
     mark = "" if cause.action is Action.BLOCK else "warning: "
     place = f"{found.place}: " if many else ""

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hybridwatch.analysis.change_point import (
@@ -23,6 +22,7 @@ from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.stacked import StackedTable
+from hybridwatch.reports.table import indented
 
 DETECTION_SCHEMA: Final = 1
 _NAMED: Final = 4
@@ -48,17 +48,13 @@ class DetectionReport:
 
 
 def print_detections(detections: Sequence[DetectionReport], console: Console) -> None:
-    """Print every change point, what is to be held against the others, and a closing sentence.
-
-    Detections without a change are only counted. Lines are wrapped to the console's width, never
-    cut.
-    """
+    """Print every change point, what is to be held against the others, and a closing sentence."""
     changed = [one for one in detections if one.history.points or one.history.drifts]
     if any(detection.history.points for detection in changed):
         console.print(_table(changed))
         console.print()
     for doubt in _doubts(detections):
-        console.print(Padding(Text(one_line(doubt), style="dim"), (0, 0, 0, 2), expand=False))
+        console.print(indented(doubt))
     worse = [detection for detection in detections if detection.worse]
     style = "bold red" if worse else "yellow" if changed else ""
     console.print(Text(one_line(_conclusion(detections, changed, worse)), style=style))
@@ -138,10 +134,9 @@ def _placed(series: WrittenSeries, found: ChangePoint | Drift) -> dict[str, Any]
 def _table(changed: Sequence[DetectionReport]) -> StackedTable:
     table = StackedTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("series", overflow="fold")
-    table.add_column("since", no_wrap=True)
-    table.add_column("point", justify="right", no_wrap=True)
-    table.add_column("change", justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
+    for name in ("since", "point", "change", "state"):
+        justify: Literal["left", "right"] = "right" if name in {"point", "change"} else "left"
+        table.add_column(name, justify=justify, no_wrap=True)
     for detection in changed:
         for point in detection.history.points:
             table.add_row(*_cells(detection, point))
@@ -174,8 +169,8 @@ def _conclusion(
     total = f"{len(detections)} series"
     if worse:
         named = ", ".join(_name(detection.series) for detection in worse[:_NAMED])
-        rest = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
-        return f"Worse since the last confirmed change: {named}{rest} ({len(worse)} of {total})."
+        named += f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
+        return f"Worse since the last confirmed change: {named} ({len(worse)} of {total})."
     longest = max((len(detection.series.values) for detection in detections), default=0)
     if longest < ENOUGH_POINTS:
         return (

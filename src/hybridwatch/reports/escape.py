@@ -104,10 +104,7 @@ def fenced(command: str) -> str:
 
 
 def fenced_lines(text: str, most: int) -> str:
-    """Put the last lines of a text into a code block that none of them can close.
-
-    At most ``most`` lines are kept, from the end, and 200 characters of each.
-    """
+    """Put the last lines of a text, 200 characters of each, into a block that none can close."""
     return _fence(last_lines(text, most))
 
 
@@ -120,23 +117,15 @@ def _fence(lines: Sequence[str]) -> str:
 
 def last_lines(text: str, most: int) -> list[str]:
     """Give the last lines of a text that are not empty, each harmless on a display."""
-    lines = [_visible(line) for line in text.splitlines() if line.strip()][-most:]
-    return [_cut(line, _LONGEST_LINE) for line in lines]
-
-
-def _visible(line: str) -> str:
-    """Keep the indentation of a line, drop its colours, and show what else steers a display."""
-    return visible(_COLOUR.sub("", line).expandtabs(4).rstrip())
+    lines = [line for line in text.splitlines() if line.strip()][-most:]
+    # The indentation of a line is kept, its colours are not.
+    shown = (visible(_COLOUR.sub("", line).expandtabs(4).rstrip()) for line in lines)
+    return [_cut(line, _LONGEST_LINE) for line in shown]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A text within a limit.
-
-    Attributes:
-        text: GitHub-flavoured Markdown, ending in a newline.
-        left_out: Names of the parts that did not fit.
-    """
+    """GitHub-flavoured Markdown within a limit, and names of the parts that did not fit."""
 
     text: str
     left_out: tuple[str, ...]
@@ -144,12 +133,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A paragraph or more.
-
-    Attributes:
-        name: What it is called when it does not fit.
-        weight: The smaller, the sooner it gets its place.
-    """
+    """A paragraph or more, named if it does not fit; a smaller weight gets its place sooner."""
 
     text: str
     name: str
@@ -157,11 +141,7 @@ class TextPart:
 
 
 def cut_page(parts: Iterable[TextPart], end: str, limit: int) -> Page:
-    """Lay parts on a page in their order, as many as there is room for.
-
-    ``end`` is the last line, always there. ``limit`` is in bytes: a text has no more characters
-    than these.
-    """
+    """Lay parts on a page in their order, as many as fit into ``limit`` bytes with ``end``."""
     wanted = [part for part in parts if part.text]
     room = limit - len(end.encode()) - _NOTICE_ROOM
     kept: set[int] = set()

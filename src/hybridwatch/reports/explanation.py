@@ -29,7 +29,7 @@ from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.reason_text import because, render_band
-from hybridwatch.reports.table import STYLES
+from hybridwatch.reports.table import STYLES, indented
 
 _RULES: Final[Mapping[str, str]] = {
     "exact": "a count without noise needs no test; of a contract the worst trials are compared",
@@ -90,11 +90,7 @@ def print_explanation(
     parameters: Mapping[str, Any],
     console: Console,
 ) -> None:
-    """Print how one comparison came to its verdict.
-
-    Blocks are listed from the values of ``sides``; ``parameters`` are as
-    ``analysis.replay.list_parameters`` gives them.
-    """
+    """Print how one comparison came to its verdict, with ``list_parameters`` of the replay."""
     verdict = comparison.verdict
     title = Text(one_line(name_of(comparison)), style="bold")
     title.append(f"  {sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
@@ -103,8 +99,11 @@ def print_explanation(
     grid.add_column(overflow="fold")
     subject = Subject(comparison.metric, comparison.statistic)
     blocks = build_pair(subject, *sides).blocks if comparison.design is Design.PAIRED else None
+    metric = comparison.metric
+    better = "lower" if metric.better is Direction.LOWER else "higher"
+    what = f"{metric.doc} Per trial the {comparison.statistic}; {better} is better."
     rows = [
-        *_what(comparison),
+        ("metric", what),
         *_inputs(comparison, blocks),
         *_rule(comparison),
         *_parameters(comparison, report, parameters),
@@ -144,12 +143,6 @@ def _print_reason(verdict: Verdict, text: str, console: Console) -> None:
 Row = tuple[str, str]
 
 
-def _what(comparison: Comparison) -> Iterator[Row]:
-    metric = comparison.metric
-    better = "lower" if metric.better is Direction.LOWER else "higher"
-    yield "metric", f"{metric.doc} Per trial the {comparison.statistic}; {better} is better."
-
-
 def _inputs(comparison: Comparison, blocks: Blocks | None) -> Iterator[Row]:
     if comparison.metric.kind is Kind.PROPORTION:
         yield from _questions(comparison)
@@ -185,16 +178,13 @@ def _rule(comparison: Comparison) -> Iterator[Row]:
         yield "assumes", comparison.assumption
     shares = comparison.metric.kind is Kind.PROPORTION
     if comparison.effect is not None:
-        yield "effect", _SHARES if shares else _effect(comparison)
+        repeated = comparison.design is Design.EXACT and comparison.metric.kind is not Kind.EXACT
+        design = Design.UNPAIRED if repeated else comparison.design
+        yield "effect", _SHARES if shares else _EFFECTS[design]
     if comparison.equivalence_p is not None:
         yield "sameness", _SAME_SHARES if shares else _SAMENESS[comparison.design]
     if comparison.p_value is not None:
         yield "control", _CONTROL
-
-
-def _effect(comparison: Comparison) -> str:
-    repeated = comparison.design is Design.EXACT and comparison.metric.kind is not Kind.EXACT
-    return _EFFECTS[Design.UNPAIRED if repeated else comparison.design]
 
 
 def _parameters(
@@ -217,7 +207,9 @@ def _parameters(
             f"{level_of(report.looks):g} each"
         )
     if comparison.p_value is not None:
-        shown.append(_control(comparison, report))
+        counted = {family.name: family.tests for family in report.families}
+        tests = plural(counted.get(comparison.family, report.tests), "test")
+        shown.append(f"one of {tests} of {comparison.family} controlled together")
     found = comparison.interval
     if found is not None:
         how = f"interval of {100 * found.confidence:g} %"
@@ -228,12 +220,6 @@ def _parameters(
             how += f" by at most {drawn['draws']} bootstrap draws, seed {drawn['seed']}"
         shown.append(how)
     yield "parameters", "; ".join(shown)
-
-
-def _control(comparison: Comparison, report: Report) -> str:
-    counted = {family.name: family.tests for family in report.families}
-    tests = plural(counted.get(comparison.family, report.tests), "test")
-    return f"one of {tests} of {comparison.family} controlled together"
 
 
 def _results(comparison: Comparison) -> Iterator[Row]:
@@ -268,11 +254,11 @@ def print_replay(path: Path, replay: VerdictReplay, report: Report, console: Con
         console.print(Text(one_line(line), style="red"))
     deviations = [_deviation_text(report, one) for one in replay.deviations]
     for line in sentence.with_rest(deviations, _LISTED):
-        _print_indented(line, console)
+        console.print(indented(line))
     if replay.changes:
         console.print(Text("Changed since it was stored:", style="bold"))
         for line in replay.changes:
-            _print_indented(line, console)
+            console.print(indented(line))
     style = "green" if replay.same else "bold red"
     console.print(Text(one_line(f"{path}: {conclusion(replay, report)}"), style=style))
 
@@ -318,25 +304,14 @@ def replay_to_json(
     }
 
 
-def _print_indented(line: str, console: Console) -> None:
-    console.print(Padding(Text(one_line(line), style="dim"), (0, 0, 0, 2), expand=False))
-
-
 def _deviation_text(report: Report, deviation: Deviation) -> str:
-    stored, again = (_shown(value) for value in (deviation.stored, deviation.again))
-    return f"{_named(report, deviation.path)}: stored {stored}, again {again}"
-
-
-def _named(report: Report, path: str) -> str:
-    """Put the metric's name in the place of its number."""
+    """Say what differs, with the metric's name in the place of its number."""
+    texts = map(repr, (deviation.stored, deviation.again))
+    stored, again = (text if len(text) <= _SHOWN else text[:_SHOWN] + "\u2026" for text in texts)
+    path = deviation.path
     for at, comparison in enumerate(report.comparisons):
-        prefix = f"comparisons[{at}]"
-        if path.startswith(prefix):
+        if path.startswith(prefix := f"comparisons[{at}]"):
             name = f"{comparison.metric.id} {comparison.statistic}"
-            return name + path.removeprefix(prefix).replace(".", " ", 1)
-    return path
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "\u2026"
+            path = name + path.removeprefix(prefix).replace(".", " ", 1)
+            break
+    return f"{path}: stored {stored}, again {again}"

@@ -37,10 +37,9 @@ class _Annotation:
 
 
 def annotations(findings: ChangeReview) -> list[str]:
-    """Write an annotation for each cause, and for each thing that is missing.
+    """Write an annotation for each cause and each thing that is missing, errors first.
 
-    They are commands, one line each, errors first: there is an error exactly where the gate stops.
-    There are at most ``MOST`` of a level; the last one counts those that are left out.
+    There is an error exactly where the gate stops, and the last one of ``MOST`` counts the others.
     """
     found = list(_annotations(findings))
     if not findings.gate.passed and all(one.level != _ERROR for one in found):

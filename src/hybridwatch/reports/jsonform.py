@@ -53,10 +53,7 @@ def gate_to_json(
     age: timedelta | None = None,
     control: KnownBad | None = None,
 ) -> dict[str, Any]:
-    """Turn a gate's answer and the report behind it into plain values.
-
-    ``age`` is how long ago the contender's run began.
-    """
+    """Turn a gate's answer and the report behind it into plain values; ``age`` of its run."""
     return {
         "schema_version": REPORT_SCHEMA,
         **asdict(result),
@@ -181,13 +178,9 @@ def control_to_json(control: Control) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are wanted; what is empty leaves all in.
+    """Which runs are wanted, of builds and testbeds whose names begin so; empty leaves all in.
 
-    Attributes:
-        scenario: Id or group.
-        build: Label or line of a side's build, or its beginning.
-        testbed: Id, or its beginning.
-        role: What the run is for (``Role``), or ``alone``.
+    ``scenario`` is an id or a group, ``role`` a ``Role`` or ``alone``.
     """
 
     scenario: str = ""

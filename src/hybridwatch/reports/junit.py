@@ -89,10 +89,8 @@ def _result(comparison: Comparison, action: Action) -> Failure | Skipped | None:
 
 
 def _of_control(control: KnownBad) -> TestCase:
-    complaints = tuple(complaints_about(control))
-    failed = (
-        Failure(one_line("; ".join(complaints)), control.detection.value) if complaints else None
-    )
+    complaints = one_line("; ".join(complaints_about(control)))
+    failed = Failure(complaints, control.detection.value) if complaints else None
     return _test(control.scenario, "the known bug is caught, the healthy engine is clean", failed)
 
 

@@ -15,7 +15,7 @@ from hybridwatch.analysis.cause import Area, Cause
 from hybridwatch.analysis.change_review import ChangeReview, Found
 from hybridwatch.analysis.difference import find_commits
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.verdict import Comparison, Flip, Report, Side
+from hybridwatch.analysis.verdict import Comparison, Flip, Report
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import (
     Death,
@@ -51,10 +51,7 @@ _ACTIONS: Final = {Action.BLOCK: "stops", Action.WARN: "warns", Action.WATCH: ""
 
 
 def render_comment(report: Report, *, with_log: bool = True) -> str:
-    """Write the comment as GitHub-flavoured Markdown that ends in a newline.
-
-    ``with_log`` shows the end of the log of an engine that died.
-    """
+    """Write the comment as Markdown; ``with_log``, with the end of a dead engine's log."""
     return "\n\n".join(part for part in _parts(report, with_log=with_log) if part) + "\n"
 
 
@@ -73,26 +70,27 @@ def _parts(report: Report, *, with_log: bool) -> Iterator[str]:
     )
     if with_log:
         yield from map(render_log, deaths_in(report))
-    yield _folded(f"Failed trials ({len(report.failures)})", _bullets(report.failures))
+    yield folded(f"Failed trials ({len(report.failures)})", _bullets(report.failures))
     prominent = [c for c in report.comparisons if c.verdict in PROMINENT]
     rest = [c for c in report.comparisons if c.verdict not in PROMINENT]
     yield _table(prominent)
     which = "Other" if prominent else "All"
-    yield _folded(f"{which} comparisons ({len(rest)})", _table(rest))
+    yield folded(f"{which} comparisons ({len(rest)})", _table(rest))
     yield from _flips(report)
-    yield _folded("Not settled", _bullets(sentence.open_questions(report)))
-    yield _folded("How it was judged", _bullets(sentence.rules(report)))
-    yield _titled("Doubts", _bullets(_doubts(report)))
-    yield _titled("Differences between the sides", _listed(render_differences(report)))
+    yield folded("Not settled", _bullets(sentence.open_questions(report)))
+    yield folded("How it was judged", _bullets(sentence.rules(report)))
+    for title, items in (
+        ("Doubts", _bullets(_doubts(report))),
+        ("Differences between the sides", _listed(render_differences(report))),
+    ):
+        yield f"**{title}**\n\n{items}" if items else ""
     yield f"**Next:** measure both again{sentence.place_to_repeat([report])}, interleaved:"
     yield fenced(sentence.repeat_command(report))
     yield _footer(report)
 
 
 def _table(comparisons: list[Comparison]) -> str:
-    if not comparisons:
-        return ""
-    return "\n".join([_HEADING, *map(_row, comparisons)])
+    return "\n".join([_HEADING, *map(_row, comparisons)]) if comparisons else ""
 
 
 def _row(comparison: Comparison) -> str:
@@ -124,7 +122,7 @@ def _flips(report: Report) -> Iterator[str]:
             more = len(flips) - _SHOWN_FLIPS
             left_out = f"\n\n{more} more in the JSON report." if more > 0 else ""
             title = f"Answers that flipped in {in_html(comparison.metric.id)} ({len(flips)})"
-            yield _folded(title, shown + left_out)
+            yield folded(title, shown + left_out)
 
 
 def _flip(flip: Flip) -> str:
@@ -139,14 +137,9 @@ def _flip(flip: Flip) -> str:
     )
 
 
-def _folded(title: str, body: str) -> str:
-    if not body:
-        return ""
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _titled(title: str, items: str) -> str:
-    return f"**{title}**\n\n{items}" if items else ""
+def folded(title: str, body: str) -> str:
+    """Write a part that opens on a click, with a title in HTML; nothing without a body."""
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>" if body else ""
 
 
 def _bullets(lines: Iterable[str]) -> str:
@@ -165,7 +158,12 @@ def as_list(items: Sequence[str], most: int) -> list[str]:
 
 def _footer(report: Report) -> str:
     sides = (("baseline", report.baseline), ("contender", report.contender))
-    words = "; ".join(f"{name} {_identity(side)}" for name, side in sides)
+    texts = {
+        name: f"run {side.run_id}, {side.build.distribution} {side.build.release}, "
+        f"{side.testbed.id}"
+        for name, side in sides
+    }
+    words = "; ".join(f"{name} {escape(text)}" for name, text in texts.items())
     tests, rate = plural(report.tests, "test"), report.false_discovery_rate
     if len(report.families) > 1:
         tests += f" in {len(report.families)} families, each"
@@ -175,19 +173,9 @@ def _footer(report: Report) -> str:
     )
 
 
-def _identity(side: Side) -> str:
-    return escape(
-        f"run {side.run_id}, {side.build.distribution} {side.build.release}, {side.testbed.id}"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """One line of what a change review says.
-
-    Attributes:
-        sentence: Plain text; empty for a row of the table.
-    """
+    """One line of what a change review says: a plain sentence, or empty for a row of the table."""
 
     sentence: str
     found: Found | None = None
@@ -274,8 +262,8 @@ def first_death(findings: ChangeReview) -> tuple[Report, Death] | None:
 def render_log(death: Death, place: str = "") -> str:
     """Write the end of an engine's log as Markdown, folded."""
     where = in_html(f"{place}, {death.trial.place}" if place else death.trial.place)
-    summary = f"<summary>The end of the engine's log ({where})</summary>"
-    return f"<details>{summary}\n\n{fenced_lines(death.trial.log_tail, LOG_LINES)}\n\n</details>"
+    lines = fenced_lines(death.trial.log_tail, LOG_LINES)
+    return folded(f"The end of the engine's log ({where})", lines)
 
 
 def render_differences(report: Report) -> list[str]:
@@ -326,17 +314,12 @@ def _lost(cause: Cause) -> Iterator[str]:
     """Each metric once, with what it was before."""
     named: dict[str, str] = {}
     for part in cause.parts:
-        named.setdefault(part.metric, _before(part.comparison))
-    for metric in list(named)[:_NAMED]:
-        yield f"{metric}{named[metric]}"
+        compared = part.comparison
+        known = compared and compared.baseline and format_centers(compared)[0]
+        named.setdefault(part.metric, f"{part.metric} (was {known})" if known else part.metric)
+    yield from list(named.values())[:_NAMED]
     if len(named) > _NAMED:
         yield f"{len(named) - _NAMED} more"
-
-
-def _before(comparison: Comparison | None) -> str:
-    if comparison is None or comparison.baseline is None:
-        return ""
-    return f" (was {format_centers(comparison)[0]})"
 
 
 def _causes_table(found: Sequence[Found], *, many: bool) -> str:

@@ -25,6 +25,7 @@ from hybridwatch.reports.markdown import (
     as_list,
     code,
     first_death,
+    folded,
     grouped,
     is_many,
     render_comment,
@@ -66,20 +67,6 @@ class ChangeNews(Enum):
     ASKED = "asked"
     """The comment was requested, and there is no other news."""
 
-    @property
-    def over(self) -> "ChangeNews":
-        """What there is to tell once this is no longer seen."""
-        return _OVER[self]
-
-    @property
-    def blind(self) -> "ChangeNews":
-        """What there is to tell when after this nothing can be said."""
-        return (
-            ChangeNews.BLIND_TO_BAD
-            if self in {ChangeNews.BAD, ChangeNews.BLIND_TO_BAD}
-            else ChangeNews.BLIND
-        )
-
 
 _OVER: Final = {
     ChangeNews.BAD: ChangeNews.RECOVERED,
@@ -91,6 +78,7 @@ _OVER: Final = {
     ChangeNews.SEEING: ChangeNews.SEEING,
     ChangeNews.ASKED: ChangeNews.ASKED,
 }
+"""What there is to tell once news of a kind is no longer seen."""
 _FAREWELLS: Final = {
     ChangeNews.RECOVERED: "**Recovered: the bad news told here before is no longer seen.**",
     ChangeNews.GONE: "**The improvement told here before is no longer seen.**",
@@ -105,17 +93,11 @@ _MARKER: Final = re.compile(r"<!-- hybridwatch: ([\w-]+) -->\s*\Z")
 def news_in(body: str) -> ChangeNews | None:
     """Give the kind of news of a comment; ``None`` for one that is not ours."""
     found = _MARKER.search(body)
-    return (
-        ChangeNews(found[1]) if found and found[1] in {news.value for news in ChangeNews} else None
-    )
+    return next((news for news in ChangeNews if found and news.value == found[1]), None)
 
 
 def render(findings: ChangeReview, before: ChangeNews | None = None, limit: int = LIMIT) -> Page:
-    """Write the comment.
-
-    ``before`` is what the comment that stands there now says, if there is one. ``limit`` is in
-    bytes; parts that do not fit are named instead.
-    """
+    """Write the comment; ``before`` is what the present one says, ``limit`` is in bytes."""
     news = _news(findings, before)
     farewell = _FAREWELLS.get(news, "") if before is not None else ""
     first, *rest = _parts(findings)
@@ -127,25 +109,31 @@ def render(findings: ChangeReview, before: ChangeNews | None = None, limit: int 
 
 def _news(findings: ChangeReview, before: ChangeNews | None) -> ChangeNews:
     if not findings.has_news:
-        return ChangeNews.GONE if before is None else before.over
+        return ChangeNews.GONE if before is None else _OVER[before]
     result = findings.gate
     if not result.passed or result.warnings:
         return ChangeNews.BAD
     if any(one.is_better for one in findings.gated):
         return ChangeNews.GOOD
-    return ChangeNews.BLIND if before is None else before.blind
+    was_bad = before in {ChangeNews.BAD, ChangeNews.BLIND_TO_BAD}
+    return ChangeNews.BLIND_TO_BAD if was_bad else ChangeNews.BLIND
 
 
 def render_title(findings: ChangeReview) -> str:
     """Say in one plain line what was found: what changed, by how much, and what comes of it."""
-    return one_line(_sentence(findings))
+    caught = f"{bugs_caught(findings.controls)}." if findings.controls else ""
+    verdict = "" if findings.controls and findings.only_controls else _verdict(findings)
+    return one_line(f"{verdict} Controls: {caught}" if verdict and caught else verdict or caught)
 
 
 def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     many = is_many(findings)
     yield TextPart(f"**{escape(render_title(findings), 1000)}**", "the verdict", 0)
     yield TextPart(render_rows(findings), "what changed", 1)
-    yield TextPart(_blind(findings), "what could not be seen", 1)
+    if findings.blindness.spots and (findings.absent or findings.causes):
+        # Else the first line is about it.
+        unseen = escape(f"{_blind_sentence(findings)}.", 1000)
+        yield TextPart(unseen, "what could not be seen", 1)
     dead = first_death(findings)
     if dead is not None:
         report, death = dead
@@ -160,13 +148,6 @@ def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     yield TextPart(_next_steps(findings, ranked), "what to do next", 1)
     yield TextPart(_measured(findings.reports, many=many), "what was measured", 3)
     yield TextPart(_footer(findings.reports), "the footer", 1)
-
-
-def _sentence(findings: ChangeReview) -> str:
-    if not findings.controls:
-        return _verdict(findings)
-    caught = f"{bugs_caught(findings.controls)}."
-    return caught if findings.only_controls else f"{_verdict(findings)} Controls: {caught}"
 
 
 def _changes(findings: ChangeReview) -> Iterator[str]:
@@ -223,13 +204,6 @@ def _blind_sentence(findings: ChangeReview) -> str:
     return blind_sentence(findings.blindness, findings.name_of if is_many(findings) else None)
 
 
-def _blind(findings: ChangeReview) -> str:
-    """What could not be seen, where the first line is about something else."""
-    if not findings.blindness.spots or not (findings.absent or findings.causes):
-        return ""
-    return escape(f"{_blind_sentence(findings)}.", 1000)
-
-
 def _counts(findings: ChangeReview) -> str:
     found = [one.comparison.verdict for one in findings.gated]
     if not found:
@@ -244,12 +218,10 @@ def _gated(findings: ChangeReview) -> str:
 
 def _folded(report: Report, place: str, *, with_log: bool) -> TextPart:
     name = in_html(place, _LONGEST_NAME)
-    tally = (
-        sentence.tally(comparison.verdict for comparison in report.comparisons) or "no measurement"
-    )
-    summary = f"<summary>Report on <code>{name}</code>: {tally}</summary>"
-    text = (
-        f"<details>{summary}\n\n{render_comment(report, with_log=with_log).rstrip()}\n\n</details>"
+    counted = sentence.tally(one.verdict for one in report.comparisons) or "no measurement"
+    text = folded(
+        f"Report on <code>{name}</code>: {counted}",
+        render_comment(report, with_log=with_log).rstrip(),
     )
     return TextPart(text, f"the report on {code(place)}", 4)
 
@@ -352,16 +324,15 @@ def _testbed(side: Side) -> str:
 
 
 def _footer(reports: Sequence[Report]) -> str:
-    ids = dict.fromkeys(_run(side) for r in reports for side in (r.baseline, r.contender))
+    # The time, not the age: a comment is edited only when there is something new.
+    ids = dict.fromkeys(
+        side.run_id + (f" of {side.started_at.date().isoformat()}" if side.started_at else "")
+        for report in reports
+        for side in (report.baseline, report.contender)
+    )
     runs = f"; runs {', '.join(list(ids)[:_LINES])}" if ids else ""
     words = escape(f"hybridwatch {version('hybridwatch')}{runs}")
     return f"<sub>{words}; `hybridwatch comment` wrote this</sub>"
-
-
-def _run(side: Side) -> str:
-    # The time, not the age: a comment is edited only when there is something new.
-    when = side.started_at
-    return side.run_id if when is None else f"{side.run_id} of {when.date().isoformat()}"
 
 
 def _ranked(findings: ChangeReview) -> list[Report]:

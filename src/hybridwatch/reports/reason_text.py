@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 from hybridwatch.analysis.change_review import Blindness, BlindSpot
 from hybridwatch.analysis.compare import COUNT_BAND
 from hybridwatch.analysis.power import ENOUGH
-from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Stretch, Tradeoff
-from hybridwatch.analysis.verdict import Comparison, Design, Report, TokenChange, Verdict
+from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
+from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
 from hybridwatch.metrics import Kind
@@ -69,29 +69,19 @@ def because(comparison: Comparison, level: float) -> str:
     is beyond the bound (6.1 > 3 %), in the bad direction: regression``.
     """
     verdict = comparison.verdict
-    match verdict:
-        case Verdict.BROKEN:
-            return f"{comparison.doubts[0].rstrip('.')}: {verdict.value}"
-        case Verdict.MISSING | Verdict.FAILED | Verdict.NOT_COMPARABLE:
-            reasons = " ".join(comparison.doubts) or "The sides measured different things."
-            return f"{reasons.rstrip('.')}: {verdict.value}"
-        case (
-            Verdict.REGRESSION
-            | Verdict.IMPROVEMENT
-            | Verdict.EQUIVALENT
-            | Verdict.WORSE_WITHIN
-            | Verdict.INCONCLUSIVE
-        ):
-            is_exact = comparison.design is Design.EXACT
-            steps = _exact(comparison) if is_exact else _tested(comparison, level)
-            return f"{', and '.join(steps)}: {verdict.value}"
+    if verdict is Verdict.BROKEN:
+        why = comparison.doubts[0].rstrip(".")
+    elif verdict in {Verdict.MISSING, Verdict.FAILED, Verdict.NOT_COMPARABLE}:
+        why = " ".join(comparison.doubts) or "The sides measured different things."
+        why = why.rstrip(".")
+    else:
+        is_exact = comparison.design is Design.EXACT
+        why = ", and ".join(_exact(comparison) if is_exact else _tested(comparison, level))
+    return f"{why}: {verdict.value}"
 
 
 def against(number: float, bound: float) -> str:
-    """Write two numbers with the sign between them, in as few digits as keep the sign true.
-
-    Never ``0.05 < 0.05``.
-    """
+    """Write two numbers with their sign in as few digits as keep it true: never 0.05 < 0.05."""
     right = f"{bound:g}"
     if number == bound:
         return f"{right} = {right}"
@@ -130,23 +120,17 @@ def _changed(comparison: Comparison) -> Iterator[str]:
         f"the contender answers {plural(len(comparison.changes), 'request')} of "
         f"{plural(len(counts), 'trial')} with other tokens than the baseline"
     )
+    left, right, near = first.baseline_logprob, first.contender_logprob, first.baseline_gap
+    gap = ""
+    if left is not None and right is not None:
+        behind = "far" if near is None else f"{near:g} nats"
+        gap = f" (logprob {left:g} and {right:g}; on the baseline the contender's token lies "
+        gap += f"{behind} behind)"
     yield (
         f"the first of them, request {first.request + 1} of trial {first.trial + 1}, goes another "
-        f"way at token {first.position + 1}{_gap(first)}"
+        f"way at token {first.position + 1}{gap}"
     )
     yield f"tokens have no noise, this change is {_direction(comparison)}"
-
-
-def _gap(change: TokenChange) -> str:
-    left, right = change.baseline_logprob, change.contender_logprob
-    if left is None or right is None:
-        return ""
-    near = change.baseline_gap
-    behind = "far" if near is None else f"{near:g} nats"
-    return (
-        f" (logprob {left:g} and {right:g}; on the baseline the contender's token lies {behind} "
-        "behind)"
-    )
 
 
 def _repeated(comparison: Comparison, old: float, new: float) -> Iterator[str]:
@@ -223,7 +207,7 @@ def render_band(comparison: Comparison) -> float:
 
 def tradeoff_lines(found: Tradeoff) -> tuple[str, ...]:
     """Say what two curves show besides the verdict on their area, a sentence each."""
-    return (_where(found), *_goodput(found), *_energy(found))
+    return (_crossings(found), *_goodput(found), *_energy(found))
 
 
 def describe_output(curve: SideCurve) -> str:
@@ -251,7 +235,7 @@ def rate(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _where(found: Tradeoff) -> str:
+def _crossings(found: Tradeoff) -> str:
     if found.common is None:
         return "The curves share no interactivity, so no place of one is beside one of the other."
     low, high = map(rate, found.common)
@@ -259,31 +243,27 @@ def _where(found: Tradeoff) -> str:
     between = f"from {low} to {high} {unit}"
     if not found.stretches:
         return f"Neither curve is shown to be above the other anywhere {between}."
+    parts = ", ".join(
+        f"the {one.better} is above from {rate(one.low)} to {rate(one.high)}"
+        for one in found.stretches
+    )
     if found.crossings:
         crossed = " and ".join(f"{rate(a)} and {rate(b)}" for a, b in found.crossings)
-        start = f"The curves cross between {crossed} {unit}: "
-        return start + ", ".join(map(_stretch, found.stretches)) + "."
-    parts = ", ".join(map(_stretch, found.stretches))
+        return f"The curves cross between {crossed} {unit}: {parts}."
     return f"Compared {between}, and nowhere do the curves cross: {parts}."
-
-
-def _stretch(one: Stretch) -> str:
-    return f"the {one.better} is above from {rate(one.low)} to {rate(one.high)}"
 
 
 def _goodput(found: Tradeoff) -> Iterator[str]:
     best = [(side, side.best_goodput) for side in (found.baseline, found.contender)]
     known = [(side, point) for side, point in best if point is not None]
     if len(known) == len(best):
-        yield f"Goodput with {describe_objective(found.baseline)}: " + _both_sides(
-            [_best(side, point) for side, point in known]
-        )
-
-
-def _best(side: SideCurve, point: LoadPoint) -> str:
-    if not _number(point.goodput):
-        return "none at any load"
-    return f"{_middle(point.goodput)} req/s at {_load(side, point)}"
+        texts = [
+            f"{rate(middle)} req/s at {_load(side, point)}"
+            if (middle := _middle(point.goodput))
+            else "none at any load"
+            for side, point in known
+        ]
+        yield f"Goodput with {describe_objective(found.baseline)}: {_both_sides(texts)}"
 
 
 def _energy(found: Tradeoff) -> Iterator[str]:
@@ -292,8 +272,8 @@ def _energy(found: Tradeoff) -> Iterator[str]:
         measured = [point for point in side.points if point.joules_per_token is not None]
         if not measured:
             return
-        point = min(measured, key=lambda one: _number(one.joules_per_token))
-        least.append(f"{_middle(point.joules_per_token)} J at {_load(side, point)}")
+        point = min(measured, key=lambda one: _middle(one.joules_per_token))
+        least.append(f"{rate(_middle(point.joules_per_token))} J at {_load(side, point)}")
     yield f"Least energy per token: {_both_sides(least)}"
 
 
@@ -305,9 +285,5 @@ def _load(side: SideCurve, point: LoadPoint) -> str:
     return f"{point.load:g} {KNOBS.get(side.knob, side.knob)}"
 
 
-def _middle(spread: Spread | None) -> str:
-    return rate(_number(spread))
-
-
-def _number(spread: Spread | None) -> float:
+def _middle(spread: Spread | None) -> float:
     return 0.0 if spread is None else spread.middle

@@ -56,10 +56,8 @@ class ReleaseCell(JournalEntry):
     """What became of a scenario on a release's model runner, as released.
 
     Attributes:
-        runner: Model runner, ``v1`` or ``v2``.
         scenario_digest: Of the work that the engine got.
-        broken: Metric to the worst value, of those that are not as expected; ``None`` where there
-            is no value.
+        broken: Metric to the worst value, of those that are not as expected; ``None`` without one.
         detail: First cause of a failure, or why it does not apply, in one line.
         trials: Contract trials that were made.
         measured_at: UTC.
@@ -96,9 +94,8 @@ class Reason(Part):
     Attributes:
         metrics: Metrics, or ``failed_trial``.
         says: What a failure's first cause contains.
-        why: In a sentence or two.
-        finding: Its number in ``docs/findings.md``; None where it has none.
-        upstream: Issue or pull request, and what became of it; empty where none is known.
+        finding: Its number in ``docs/findings.md``.
+        upstream: Issue or pull request, and what became of it.
     """
 
     scenarios: _Patterns
@@ -147,13 +144,7 @@ class CardPair:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Everything that was measured.
-
-    Attributes:
-        releases: Of vLLM, the newest first.
-        cells: By scenario, release and runner; what was measured of other work is left out.
-        reasons: In the order of the file; their numbers on the card begin with 1.
-    """
+    """Everything that was measured; releases the newest first, reasons numbered from 1."""
 
     scenarios: tuple[str, ...]
     releases: tuple[str, ...]
@@ -173,11 +164,9 @@ class Card:
     def unexplained(self) -> Iterator[tuple[ReleaseCell, tuple[str, ...]]]:
         """Yield each cell in which something is wrong without a reason, and what."""
         for cell in self.cells.values():
-            explained = [
-                f for f in cell.faults if any(one.is_about(cell, f) for one in self.reasons)
-            ]
-            if missing := tuple(fault for fault in cell.faults if fault not in explained):
-                yield cell, missing
+            missing = (f for f in cell.faults if not any(r.is_about(cell, f) for r in self.reasons))
+            if faults := tuple(missing):
+                yield cell, faults
 
     def steps(self) -> Iterator[tuple[Step, tuple[int, tuple[CardPair, ...]]]]:
         """Yield each two neighbours, with how many scenarios one has, and those that differ."""
@@ -199,9 +188,7 @@ class Card:
 
 
 def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
-    """Read the card that a results folder has.
-
-    Cells of scenarios that are no more, or of what they were, are left out.
+    """Read the card of a results folder, without cells of scenarios that are no more, or changed.
 
     Raises:
         RecordError: Cells or reasons cannot be read.
@@ -213,25 +200,19 @@ def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
     ]
     groups = {_group(cell.scenario) for cell in found}
     shown = [one for one in digests if _group(one) in groups]
+    releases = {cell.release for cell in found}
     return Card(
         tuple(sorted(shown, key=lambda one: (_group(one) != _FIRST, one))),
-        tuple(
-            sorted(
-                {cell.release for cell in found},
-                key=lambda one: tuple(map(int, one.split("."))),
-                reverse=True,
-            )
-        ),
+        tuple(sorted(releases, key=lambda one: [*map(int, one.split("."))], reverse=True)),
         {cell.key: cell for cell in found},
         _read_reasons(path.with_name("reasons.toml")),
     )
 
 
 def _read_reasons(path: Path) -> tuple[Reason, ...]:
-    if not path.exists():
-        return ()
     with refusing_toml(path, _Reasons, RecordError):
-        return _Reasons.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).reason
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        return _Reasons.model_validate(tomllib.loads(text)).reason
 
 
 def _group(scenario: str) -> str:
@@ -353,14 +334,9 @@ def _steps(card: Card) -> Iterator[str]:
 
 def _reasons(card: Card) -> Iterator[str]:
     used = {at for cell in card.cells.values() for at in card.numbers(cell)}
-    yield (
-        "\n".join(
-            f"{at}. {render_reason(one)}"
-            for at, one in enumerate(card.reasons, start=1)
-            if at in used
-        )
-        or "Nothing is broken."
-    )
+    numbered = enumerate(card.reasons, start=1)
+    lines = [f"{at}. {render_reason(one)}" for at, one in numbered if at in used]
+    yield "\n".join(lines) or "Nothing is broken."
     missing = [f"{_place(cell)}: {', '.join(faults)}" for cell, faults in card.unexplained()]
     if missing:
         yield "\n".join(["Not explained:", "", *map(as_item, missing)])

@@ -89,8 +89,8 @@ def headline(report: Report) -> str:
 def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> str:
     """Say what became of a comparison of two builds.
 
-    ``causes`` are what changed, a sentence each without its full stop, the worst first. ``notes``
-    are what is held against the comparison, for sides that cannot be compared.
+    ``causes`` are sentences without full stops, the worst first; ``notes`` say why sides cannot be
+    compared.
     """
     if not verdicts:
         return "Nothing to compare: the runs hold no measurement."
@@ -105,7 +105,8 @@ def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> s
     if set(verdicts) == {Verdict.EQUIVALENT}:
         counted = plural(len(verdicts), "comparison")
         return f"Equivalent: {counted}, all within the margins."
-    return f"No regression shown, but not all settled: {_counts(verdicts)}."
+    counted = f"{tally(verdicts)} of {plural(len(verdicts), 'comparison')}"
+    return f"No regression shown, but not all settled: {counted}."
 
 
 def reason(found: Attribution) -> str:
@@ -213,8 +214,8 @@ def unsure(report: Report) -> str:
 def recommend_trials(comparisons: Iterable[Comparison]) -> int:
     """Recommend trials a side for the open comparisons; 0 where nothing is open.
 
-    As many as settle those that can be settled in reasonable time; the fewest that say anything
-    for the rest, which needs a quieter machine.
+    As many as settle what can be settled in reasonable time; for the rest, which needs a quieter
+    machine, the fewest that say anything.
     """
     needed = [c.trials_needed for c in comparisons if c.trials_needed and c.metric.kind.has_noise]
     return max((n if n <= WORTHWHILE_TRIALS else ENOUGH for n in needed), default=0)
@@ -228,10 +229,7 @@ def place_to_repeat(reports: Iterable[Report]) -> str:
 
 
 def repeat_command(report: Report, trials: int = 0) -> str:
-    """Give the command line that measures both builds again, as they were, tomorrow too.
-
-    ``trials`` are of a side; 0 for those of ``recommend_trials``.
-    """
+    """Give the command that measures both builds again; 0 trials for ``recommend_trials``."""
     trials = trials or recommend_trials(report.comparisons)
     words = ["hybridwatch", "run", report.scenario.id]
     for side in (report.baseline, report.contender):
@@ -246,10 +244,9 @@ def repeat_command(report: Report, trials: int = 0) -> str:
 def bisect_command(
     scenario: str, good: str, bad: str, metric: str = "", *, in_clone: bool = False
 ) -> str:
-    """Give the command line that searches for what changed between two builds.
+    """Give the command that searches for a change between labels, releases or commits.
 
-    ``good`` and ``bad`` are labels, releases or commits. An empty ``metric`` is any that changed.
-    ``in_clone`` says that an end is a commit, for which the reader has to say where a clone is.
+    An empty ``metric`` is any that changed; ``in_clone`` says that an end is a commit.
     """
     words = ["hybridwatch", "bisect", scenario, "--good", good, "--bad", bad]
     words += ["--metric", metric] if metric else []
@@ -276,10 +273,6 @@ def _what_it_takes(needed: int, kind: Kind) -> str:
     if needed > WORTHWHILE_TRIALS:
         return f"{settles}, which takes hours: quieten the machine first"
     return settles
-
-
-def _counts(verdicts: Sequence[Verdict]) -> str:
-    return f"{tally(verdicts)} of {plural(len(verdicts), 'comparison')}"
 
 
 def tally(verdicts: Iterable[Verdict]) -> str:
@@ -346,10 +339,7 @@ def bugs_caught(controls: Collection["KnownBad | ControlRun"]) -> str:
 
 
 def caught_sentence(caught: int, of: int, unclean: Sequence[str]) -> str:
-    """Say how many bugs were caught, and of what the healthy engine was not clean.
-
-    ``unclean`` names where the healthy engine broke a rule or differed from itself.
-    """
+    """Say how many bugs were caught, and where the healthy engine broke a rule or differed."""
     healthy = f"NOT clean: {_some(unclean)}" if unclean else "clean"
     return f"{caught} of {plural(of, 'bug')} caught, the healthy engine {healthy}"
 

@@ -14,13 +14,7 @@ from rich.text import Text
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, list_subjects
-from hybridwatch.analysis.verdict import (
-    Comparison,
-    Report,
-    Summary,
-    Verdict,
-    find_line_verdict,
-)
+from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict, find_line_verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import deaths_in
 from hybridwatch.analysis.wording.labels import (
@@ -60,10 +54,7 @@ _WIDE: Final = 120
 
 
 def render_table(report: Report, width: int) -> RenderableType:
-    """Lay a report out for a rich console.
-
-    Texts of records are shown as they are; they are never read as rich's markup.
-    """
+    """Lay a report out for a rich console; texts of records are never read as markup."""
     return Group(*_parts(report, wide=width >= _WIDE))
 
 
@@ -121,16 +112,12 @@ def heading(report: Report) -> RenderableType:
         f"{what}: {name}" if one_place else f"{what}: {name} ({place})"
         for what, name, place in zip(("baseline", "contender"), names, places, strict=True)
     )
-    parts += (Padding(Text(one_line(line)), (0, 0, 0, 2), expand=False) for line in lines)
-    return Group(*parts, Text(""))
+    return Group(*parts, *(indented(line, "") for line in lines), Text(""))
 
 
-def _shortened(report: Report) -> Iterator[str]:
-    """Give the labels of sides that go by a shorter name here."""
-    labels = [side.build.label for side in (report.baseline, report.contender)]
-    for label, name in zip(labels, side_names(labels), strict=True):
-        if name != label:
-            yield f"{name}: {label}"
+def indented(line: str, style: str = "dim") -> Padding:
+    """Lay out a text from records on a line of its own below a heading."""
+    return Padding(Text(one_line(line), style=style), (0, 0, 0, 2), expand=False)
 
 
 def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
@@ -142,7 +129,10 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
     yield from _listed("Not settled:", sentence.open_questions(report))
     yield from _listed("Judged by:", sentence.rules(report))
     yield from _listed("Differences between the sides:", report.differences)
-    yield from _listed("In full:", list(_shortened(report)))
+    labels = [side.build.label for side in (report.baseline, report.contender)]
+    named = zip(side_names(labels), labels, strict=True)
+    shortened = [f"{name}: {label}" for name, label in named if name != label]
+    yield from _listed("In full:", shortened)
     yield from _listed("Failed trials:", sentence.with_rest(report.failures, _FAILURES))
     for death in deaths_in(report):
         lines = last_lines(death.trial.log_tail, _LOG_LINES)
@@ -169,11 +159,13 @@ def _table(report: Report, *, wide: bool) -> StackedTable:
     table.add_column("verdict", no_wrap=True)
     footnotes = {text: number for number, text in enumerate(sentence.notes(report), 1)}
     for comparison in report.comparisons:
-        marks = "".join(f"[{footnotes[text]}]" for text in dict.fromkeys(comparison.doubts))
-        numbers_shown = _wide_cells(comparison) if wide else _narrow_cells(comparison)
-        table.add_row(
-            _broken_name(comparison), *map(Text, numbers_shown), _verdict_text(comparison, marks)
-        )
+        verdict = comparison.verdict
+        word = Text(f"{sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
+        if comparison.doubts:
+            marks = "".join(f"[{footnotes[text]}]" for text in dict.fromkeys(comparison.doubts))
+            word.append(f"\n  {marks}", style="dim")
+        cells = _wide_cells(comparison) if wide else _narrow_cells(comparison)
+        table.add_row(_broken_name(comparison), *map(Text, cells), word)
     return table
 
 
@@ -191,12 +183,6 @@ def _narrow_cells(comparison: Comparison) -> Iterator[str]:
     yield f"{numbers.p_value(comparison.p_adjusted)}\n{numbers.n(comparison)}"
 
 
-def _verdict_text(comparison: Comparison, marks: str) -> Text:
-    verdict = comparison.verdict
-    text = Text(f"{sentence.MARKS[verdict]} {verdict.value}", style=STYLES[verdict])
-    return text.append(f"\n  {marks}", style="dim") if marks else text
-
-
 def _broken_name(comparison: Comparison) -> Text:
     name = one_line(name_of(comparison))
     if len(name) <= _NAME_WIDTH:
@@ -210,8 +196,7 @@ def _listed(heading: str, lines: tuple[str, ...] | list[str]) -> Iterator[Render
         return
     if heading:
         yield Text(heading, style="bold")
-    for line in lines:
-        yield Padding(Text(one_line(line), style="dim"), (0, 0, 0, 2), expand=False)
+    yield from map(indented, lines)
     yield Text("")
 
 

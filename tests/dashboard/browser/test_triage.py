@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.database.queries import open_index
 from hybridwatch.pages.screens import ScreenSource
-from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.pages.screens.screen import alerts_here
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, a_run
 from tests.dashboard.browser.browsing import opened, served, window

@@ -23,7 +23,7 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import ScreenSource, open_view
-from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.pages.screens.screen import alerts_here
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run

@@ -20,7 +20,7 @@ from hybridwatch.integrations.notify.gather import TopicPlace, gather_topics
 from hybridwatch.integrations.notify.news import TopicStatus
 from hybridwatch.pages.address import Address
 from hybridwatch.pages.document import Document, Link, Paragraph, build_cell, pieces, plain
-from hybridwatch.pages.screens.alerting import alerts_here
+from hybridwatch.pages.screens.screen import alerts_here
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.jsonform import alert_to_json
 from hybridwatch.reports.markdown import SHOWN, build_rows

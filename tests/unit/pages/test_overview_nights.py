@@ -9,7 +9,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Nights, plain
-from hybridwatch.pages.screens import overview_nights
+from hybridwatch.pages.screens import overview_news
 from tests.builders import STARTED, TESTBED, a_build
 from tests.unit.pages.suite_stores import KNOWN_BAD, UPGRADE, of_kind, put, view
 
@@ -61,7 +61,7 @@ def test_releases_and_a_machine_that_changed_are_marked(
     put(tmp_path, 2, builds=(a_build("cpu-0.27.1"), a_build("cpu-0.28.0")))
     moment = STARTED + timedelta(days=1)
     changed = MachineChange(TESTBED.id, moment - timedelta(days=1), moment, ())
-    monkeypatch.setattr(overview_nights, "machine_changes", lambda _: (changed,))
+    monkeypatch.setattr(overview_news, "machine_changes", lambda _: (changed,))
     ((_, cells),) = picture(tmp_path).rows
     assert [cell.is_of_releases for cell in cells[-2:]] == [False, True]
     assert [cell.is_machine_new for cell in cells[-2:]] == [True, False]

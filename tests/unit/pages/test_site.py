@@ -11,8 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hybridwatch.errors import ExportError
-from hybridwatch.pages.feed import render_badge
-from hybridwatch.pages.site import FILES, SiteChange, write_site
+from hybridwatch.pages.site import FILES, SiteChange, render_badge, write_site
 from hybridwatch.records.store import write_run
 from tests.dashboard.browser.hostile import HOSTILE
 from tests.dashboard.parity import words_of

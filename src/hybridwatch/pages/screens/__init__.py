@@ -10,9 +10,9 @@ from typing import Final
 
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.pages.address import Address, Screen
-from hybridwatch.pages.document import Document, Notice, Paragraph
+from hybridwatch.pages.document import Document, Paragraph
 from hybridwatch.pages.query import NotInStoreError, ViewQuery
-from hybridwatch.pages.screens.screen import ScreenSource, Show
+from hybridwatch.pages.screens.screen import ScreenSource, Show, trouble_notice
 from hybridwatch.system.extensions import extended
 
 _OWN: Final[Mapping[str, Screen]] = {
@@ -40,23 +40,16 @@ SCREENS: Final[Mapping[str, Screen]] = extended(_OWN, "hybridwatch.screens")
 
 
 def open_view(source: ScreenSource, address: Address) -> Document:
-    """Give what a view says.
-
-    It has the whole address and what could not be shown as asked. When the store cannot be read,
-    the document says why.
-
-    Raises:
-        KeyError: There is no such screen.
-    """
+    """Give what a view says, as ``build_view``, or why the store cannot be read."""
     try:
         return build_view(source, address)
     except HybridwatchError as error:
-        trouble = Notice("This view cannot be shown", tuple(str(error).splitlines()))
+        trouble = trouble_notice("This view cannot be shown", error)
         return Document(SCREENS[address.screen].title, (trouble,), address=address)
 
 
 def build_view(source: ScreenSource, address: Address) -> Document:
-    """Give what a view says, as ``open_view``.
+    """Give what a view says, with its whole address and what could not be shown as asked.
 
     Raises:
         KeyError: There is no such screen.

@@ -39,7 +39,6 @@ from hybridwatch.pages.document import (
     Table,
     When,
 )
-from hybridwatch.pages.screens.alerting import NOBODY, entry_line, run_line, status_line
 from hybridwatch.pages.screens.histories import (
     build_chart,
     changes_on,
@@ -47,7 +46,14 @@ from hybridwatch.pages.screens.histories import (
     with_machine,
 )
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
-from hybridwatch.pages.screens.screen import ScreenSource, broken_notice
+from hybridwatch.pages.screens.screen import (
+    NOBODY,
+    ScreenSource,
+    broken_notice,
+    entry_line,
+    run_line,
+    status_line,
+)
 from hybridwatch.pages.screens.suspects import suspects_section
 from hybridwatch.records.identity import is_lasting
 from hybridwatch.records.store import Broken
@@ -120,13 +126,10 @@ def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
     if death is None:
         return
     trial = death.trial
-    blocks: list[Block] = [
-        Facts((("Reason", death.reason), ("Seen by", trial.reason), ("In", trial.place)))
-    ]
-    if trial.log_tail.strip():
-        tail = "\n".join(trial.log_tail.splitlines()[-_LOG_LINES:])
-        blocks.append(Code(tail, "The end of the engine's log"))
-    yield Section("How it ended", tuple(blocks))
+    facts = Facts((("Reason", death.reason), ("Seen by", trial.reason), ("In", trial.place)))
+    tail = "\n".join(trial.log_tail.splitlines()[-_LOG_LINES:])
+    log = (Code(tail, "The end of the engine's log"),) if trial.log_tail.strip() else ()
+    yield Section("How it ended", (facts, *log))
 
 
 def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None) -> Iterator[Block]:
@@ -182,17 +185,11 @@ def _facts(alert: Alert, source: ScreenSource) -> Iterator[tuple[str, Line]]:
 
 def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
     """Tell what the verdicts and the people did, the newest first."""
-    happened: list[tuple[When, Line]] = [
-        (
-            source.ago(transition.by.started_at),
-            (
-                f"{_CHANGED[transition.change]} by ",
-                *run_line(transition.by, source),
-                f": {_verdict_text(transition.by)}",
-            ),
-        )
-        for transition in alert.transitions
-    ]
+    happened: list[tuple[When, Line]] = []
+    for transition in alert.transitions:
+        by, change = transition.by, f"{_CHANGED[transition.change]} by "
+        line = (change, *run_line(by, source), f": {_verdict_text(by)}")
+        happened.append((source.ago(by.started_at), line))
     happened += [
         (source.ago(entry.at), _did(entry, is_earlier=entry in alert.decisions.earlier))
         for entry in alert.decisions.all
@@ -280,7 +277,6 @@ def _mark(
     """Draw an upright line where the alert opened; over releases only if that left a value."""
     if not over_releases:
         mark_moment(chart.figure, opened.started_at)
-        return
-    for line in lines:
+    for line in lines if over_releases else ():
         for place in line.levels.loc[line.levels["run"] == opened.run_id, "place"][-1:]:
             mark_place(chart.figure, float(place))

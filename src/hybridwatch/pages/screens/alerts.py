@@ -23,23 +23,22 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import PagePart, ViewQuery, find_page, name_options
 from hybridwatch.pages.screens.alert import alert_page
-from hybridwatch.pages.screens.alerting import (
+from hybridwatch.pages.screens.histories import machine_notice
+from hybridwatch.pages.screens.runs import are_chosen
+from hybridwatch.pages.screens.screen import (
     NOBODY,
+    ScreenSource,
     alerts_here,
+    broken_in,
+    empty_store,
     engine_message,
     entry_line,
+    gaps_here,
+    gaps_notice,
     run_line,
     shortened,
     since,
     status_line,
-)
-from hybridwatch.pages.screens.histories import machine_notice
-from hybridwatch.pages.screens.screen import (
-    ScreenSource,
-    broken_in,
-    empty_store,
-    gaps_here,
-    gaps_notice,
 )
 from hybridwatch.reports.alert_text import (
     alert_text,
@@ -52,7 +51,7 @@ from hybridwatch.reports.alert_text import (
 
 _STANDING: Final = "standing"
 SETTLED: Final = frozenset({Status.RELEASE, Status.CLOSED, Status.RESOLVED, Status.NOT_REPEATED})
-"""An alert that nobody has to look at any more."""
+"""An alert that no one has to look at any more."""
 _ALL: Final = "all"
 _NONE: Final = "none picked"
 
@@ -133,13 +132,9 @@ def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceFiel
 def _is_chosen(alert: AlertGroup, filters: Sequence[ChoiceField]) -> bool:
     status, scenario, assigned = filters
     fits = {_STANDING: alert.status not in SETTLED, _ALL: True}
-    return (
-        fits.get(status.value, alert.status.value == status.value)
-        and (
-            not scenario.chosen
-            or any(one.subject.scenario in scenario.chosen for one in alert.members)
-        )
-        and (not assigned.chosen or alert.decisions.assignee in assigned.chosen)
+    scenarios = [one.subject.scenario for one in alert.members]
+    return fits.get(status.value, alert.status.value == status.value) and are_chosen(
+        (scenario, assigned), scenarios, alert.decisions.assignee
     )
 
 
@@ -173,26 +168,21 @@ def _list(
         Column("who did what", wide=True),
     )
     yield Table("Alerts", columns, tuple(_row(alert, here, source) for alert in part.shown))
-    hint = (
-        "One alert stands for one cause; its page has the metrics that show it, what changed and "
-    )
-    yield Paragraph(f"{hint}its story. The dashboard asks what you do about it.", quiet=True)
+    hint = "One alert stands for one cause; its page has the metrics that show it, what changed "
+    yield Paragraph(f"{hint}and its story. The dashboard asks what you do about it.", quiet=True)
     yield from part.ways(count, here, ("worse", "further"))
 
 
 def _row(group: AlertGroup, here: Address, source: ScreenSource) -> tuple[Cell | Inline, ...]:
     alert, last = group.lead, group.decisions.all[-1:]
+    lead, way = alert.cause.lead, Link(describe_place(group), render_address(group.key, here))
     subjects = [one.subject for one in group.current]
     against = common((subject.baseline for subject in subjects), "build")
     testbeds = common((subject.testbed for subject in subjects), "testbed")
     return (
         alert.cause.lead.verdict,
-        Cell(
-            Link(describe_place(group), render_address(group.key, here)), _happened(group, source)
-        ),
-        Cell(
-            describe_change(alert.cause.lead), _shown_by(alert, source), raw=alert.cause.lead.effect
-        ),
+        Cell(way, _happened(group, source)),
+        Cell(describe_change(lead), _shown_by(alert, source), raw=lead.effect),
         Cell(alert.subject.contender, f"against {against}, {testbeds}"),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),

@@ -27,13 +27,16 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.alerting import alerts_here, since, status_line
 from hybridwatch.pages.screens.screen import (
     ScreenSource,
+    alerts_here,
     broken_in,
     checkout_notice,
     empty_store,
     run_link,
+    since,
+    status_line,
+    trouble_notice,
 )
 from hybridwatch.records.identity import FixState
 from hybridwatch.reports.alert_text import common, describe_place, group_text
@@ -73,11 +76,7 @@ _CARD_LEAD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ScreenBuild:
-    """A build as its runs tell it.
-
-    ``run`` is the newest that it was in; ``wavers`` are fixes that an older run found in another
-    state.
-    """
+    """A build as its newest ``run`` tells it; an older one found ``wavers`` in another state."""
 
     label: str
     release: str
@@ -86,11 +85,6 @@ class ScreenBuild:
     newest: datetime
     fixes: Mapping[str, FixState]
     wavers: frozenset[str]
-
-    @property
-    def is_switched(self) -> bool:
-        """Whether the plugin put a fix in or took one out."""
-        return bool({FixState.APPLIED, FixState.REVERTED} & set(self.fixes.values()))
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
@@ -114,10 +108,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
 
 
 def list_screen_builds(runs: pd.DataFrame) -> tuple[ScreenBuild, ...]:
-    """Collect builds from the sides of runs, the newest release first.
-
-    Runs without probed fixes were ingested from other tools and know nothing of ours.
-    """
+    """Collect builds from the sides of runs that probed fixes, the newest release first."""
     sides: defaultdict[str, list[tuple[str, str, datetime, Mapping[str, FixState]]]]
     sides = defaultdict(list)
     columns = (runs[name] for name in ("build", "release", "run", "started_at", "fixes"))
@@ -146,7 +137,9 @@ def _order(build: ScreenBuild) -> tuple[tuple[int, ...], str, str]:
 
 def _first(builds: Sequence[ScreenBuild]) -> list[ScreenBuild]:
     """Choose what is shown when no build is chosen: releases as they are, where there is any."""
-    return ([build for build in builds if not build.is_switched] or list(builds))[:_ABREAST]
+    switched = {FixState.APPLIED, FixState.REVERTED}
+    plain = [build for build in builds if switched.isdisjoint(build.fixes.values())]
+    return (plain or list(builds))[:_ABREAST]
 
 
 _Proofs: TypeAlias = Mapping[str, ControlRun | None]
@@ -200,19 +193,12 @@ def _proved(proofs: _Proofs, source: ScreenSource) -> Cell:
     line: list[Inline] = []
     for scenario, control in proofs.items():
         line += ["\n"] if line else []
-        line += _control_line(scenario, control, source)
+        if control is None or control.detection is None:
+            line.append(f"{scenario}, not run")
+            continue
+        way = Link(scenario, address("run", run=control.run))
+        line += [way, f" {control.detection.value} ", source.ago(control.started_at)]
     return Cell(tuple(line))
-
-
-def _control_line(
-    scenario: str, control: ControlRun | None, source: ScreenSource
-) -> Iterator[Inline]:
-    if control is None or control.detection is None:
-        yield f"{scenario}, not run"
-        return
-    yield Link(scenario, address("run", run=control.run))
-    yield f" {control.detection.value} "
-    yield source.ago(control.started_at)
 
 
 def _state(fix: str, build: ScreenBuild) -> Cell:
@@ -270,7 +256,16 @@ def _all(
         Column("runs", number=True),
         Column("newest"),
     )
-    measured = [_measured(build, source) for build in builds]
+    measured = [
+        (
+            Link(build.label, address("runs", build=build.label)),
+            build.release,
+            _switched(build),
+            Cell(str(build.runs), raw=build.runs),
+            Cell(source.ago(build.newest), run_link(build.run)),
+        )
+        for build in builds
+    ]
     known = {build.label for build in builds}
     waiting: list[tuple[Cell | Inline, ...]] = [
         (name, release, "-", Cell("0", raw=0), "not measured")
@@ -279,16 +274,6 @@ def _all(
     ]
     if rows := (*measured, *waiting):
         yield Section("Builds", (Table("Builds", columns, rows),))
-
-
-def _measured(build: ScreenBuild, source: ScreenSource) -> tuple[Cell | Inline, ...]:
-    return (
-        Link(build.label, address("runs", build=build.label)),
-        build.release,
-        _switched(build),
-        Cell(str(build.runs), raw=build.runs),
-        Cell(source.ago(build.newest), run_link(build.run)),
-    )
 
 
 def _switched(build: ScreenBuild) -> str:
@@ -305,7 +290,7 @@ def show_releases(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: 
     try:
         card = read_card(source.results, find(home_or_shipped() / "scenarios", []))
     except RecordError as error:
-        wrong = Notice("The card cannot be read", tuple(str(error).splitlines()))
+        wrong = trouble_notice("The card cannot be read", error)
         return Document("Releases", (wrong,), lead=_CARD_LEAD)
     if not card.cells:
         hint = "No release was measured yet. It takes hours; a run that is stopped goes on later:"

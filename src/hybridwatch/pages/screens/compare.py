@@ -98,7 +98,6 @@ def _forest(report: Report) -> Iterator[Block]:
         return
     known = [row for row in rows if row.low < row.high]
     inside = sum(max(abs(row.low), abs(row.high)) <= row.band for row in known)
-    cut = sum(row.reach > compute_reach(rows) for row in rows)
     text = (
         "Lines are intervals, marks effects; grey is the band up to which a change is allowed, "
         f"and right is better. {inside} of {plural(len(known), 'interval')} within the band."
@@ -107,7 +106,7 @@ def _forest(report: Report) -> Iterator[Block]:
         text += f" {plural(worse, 'change')} within it known to be for the worse."
     if len(known) < len(rows):
         text += " A mark without a line has too few trials for an interval."
-    if cut:
+    if cut := sum(row.reach > compute_reach(rows) for row in rows):
         text += f" An arrow goes on beyond the edge ({cut})."
     found = [row.comparison for row in rows]
     intervals = [comparison.interval for comparison in found]
@@ -137,16 +136,9 @@ def _machine_section(found: JudgedReport) -> Section:
     columns = (Column("what"), Column("baseline"), Column("contender"))
     rows = tuple((fact.what, fact.old, fact.new) for fact in differing)
     alike = tuple((fact.what, fact.old) for fact in facts if not fact.differs)
-    return Section(
-        _DIFFERENCES,
-        (
-            Table(_DIFFERENCES, columns, rows),
-            Folded(
-                f"{plural(same, 'fact')} that both sides share",
-                (Table("What both sides share", (Column("what"), Column("value")), alike),),
-            ),
-        ),
-    )
+    shared = Table("What both sides share", (Column("what"), Column("value")), alike)
+    rest = Folded(f"{plural(same, 'fact')} that both sides share", (shared,))
+    return Section(_DIFFERENCES, (Table(_DIFFERENCES, columns, rows), rest))
 
 
 def _facts(found: JudgedReport) -> Iterator[Fact]:
@@ -178,11 +170,16 @@ def show_sync(source: ScreenSource, query: ViewQuery) -> Document:
     rows, watched = runs_by_id(source.index), _watched(source.index)
     pair = choose({run: row for run, row in rows.items() if run in watched}, query)
     if pair is None:
-        return Document(_SYNC, _nothing() if rows else empty_store(source))
+        text = "No run counted host reads. A scenario counts them in its host-sync trials:"
+        nothing = (Paragraph(text), Command("hybridwatch run smoke/padded-graph-rows"))
+        return Document(_SYNC, nothing if rows else empty_store(source))
     found = judged(source, pair)
     if isinstance(found, JudgedReport):
         works = [load_host_work(side.one_side) for side in (found.baseline, found.contender)]
-        blocks = (*chosen_blocks(pair, found), *_compared(found), *_work_blocks(works))
+        counted = {READS, BUILDS} | WAITS
+        of_host = tuple(c for c in found.report.comparisons if c.metric.id in counted)
+        table = comparisons_table(replace(found.report, comparisons=of_host))
+        blocks = (*chosen_blocks(pair, found), table, *_work_blocks(works))
         end: tuple[Block, ...] = (_more(pair), repeat_section(pair, found))
     else:
         blocks = (Filters(found.choices), *found.blocks, *_alone_blocks(source, pair))
@@ -202,11 +199,6 @@ def _watched(index: Index) -> frozenset[str]:
     return frozenset(pd.concat(found)) if found else frozenset()
 
 
-def _nothing() -> tuple[Block, ...]:
-    text = "No run counted host reads. A scenario counts them in its host-sync trials:"
-    return (Paragraph(text), Command("hybridwatch run smoke/padded-graph-rows"))
-
-
 def _alone_blocks(source: ScreenSource, pair: PairView) -> Iterator[Block]:
     """Show a side alone that has nothing to be compared with."""
     if pair.baseline.named != pair.contender.named:
@@ -216,14 +208,13 @@ def _alone_blocks(source: ScreenSource, pair: PairView) -> Iterator[Block]:
         yield from _work_blocks([load_host_work(OneSide(entry.run, pair.contender.index))])
 
 
-def _compared(found: JudgedReport) -> Iterator[Block]:
-    of_host = [c for c in found.report.comparisons if c.metric.id in {READS, BUILDS} | WAITS]
-    yield comparisons_table(replace(found.report, comparisons=tuple(of_host)))
-
-
 def _work_blocks(sides: list[SideWork]) -> Iterator[Block]:
-    if any(not side.phases for side in sides):
-        yield _unkept(sides)
+    unkept = [name for name, side in zip(_SIDES, sides, strict=False) if not side.phases]
+    if unkept:  # a record can be older than what it is asked for
+        whose = "" if len(unkept) == len(sides) else f" of the {unkept[0]}"
+        text = f"This record{whose} was measured before call sites and phases were kept"
+        hint = "Measure it again to see which code reads, and how long each phase of a step takes."
+        yield Notice(text, (hint,), quiet=True)
     for title, blocks in (
         ("Phases of a step", tuple(_phases(sides))),
         ("Host reads by call site", tuple(_sites(sides))),
@@ -256,15 +247,10 @@ def _phases(sides: list[SideWork]) -> Iterator[Block]:
 def _sites(sides: list[SideWork]) -> Iterator[Block]:
     if not any(side.sites for side in sides):
         return
-    elsewhere = [side.elsewhere for side in sides]
-    if sum(elsewhere) > 0:
-        text = " and ".join(f"{reads:.2f}" for reads in elsewhere)
+    if any(side.elsewhere > 0 for side in sides):
+        text = " and ".join(f"{side.elsewhere:.2f}" for side in sides)
         hint = f"Places beyond the busiest of each trial read {text} times a step; not listed."
         yield Paragraph(hint, quiet=True)
-    yield _table_of_sites(sides)
-
-
-def _table_of_sites(sides: list[SideWork]) -> Table:
     names = _SIDES[: len(sides)]
     columns = [Column("change", number=True, title="reads per step")] if len(sides) > 1 else []
     columns += [
@@ -277,7 +263,7 @@ def _table_of_sites(sides: list[SideWork]) -> Table:
     ordered = sorted(places, key=lambda place: (-_moved(sides, place), -most[place], place))
     rows = tuple(tuple(_site_row(sides, place)) for place in ordered)
     caption = "Reads per step, and how long they take"
-    return Table(caption, tuple(columns), rows, visible=True)
+    yield Table(caption, tuple(columns), rows, visible=True)
 
 
 def _site_row(sides: list[SideWork], place: str) -> Iterator[Cell | Inline]:
@@ -302,15 +288,6 @@ def _site_row(sides: list[SideWork], place: str) -> Iterator[Cell | Inline]:
 def _moved(sides: list[SideWork], place: str) -> float:
     reads = [side.sites.get(place, NO_READS).reads for side in sides]
     return round(abs(reads[-1] - reads[0]), 2)
-
-
-def _unkept(sides: list[SideWork]) -> Notice:
-    """A record can be older than what it is asked for."""
-    which = [name for name, side in zip(_SIDES, sides, strict=False) if not side.phases]
-    whose = "" if len(which) == len(sides) else f" of the {which[0]}"
-    text = f"This record{whose} was measured before call sites and phases were kept"
-    hint = "Measure it again to see which code reads, and how long each phase of a step takes."
-    return Notice(text, (hint,), quiet=True)
 
 
 def _steps(sides: list[SideWork]) -> Iterator[Chart]:

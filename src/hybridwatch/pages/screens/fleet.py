@@ -35,7 +35,7 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.screens.screen import ScreenSource, trouble_notice
 from hybridwatch.records.store.layout import read_run_id
 
 TITLE: Final = "Fleet"
@@ -59,8 +59,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
     try:
         overview = read_overview(open_source_queue(source))
     except HybridwatchError as error:
-        lines = tuple(str(error).splitlines())
-        return Document(TITLE, (Notice("The queue cannot be read", lines),), lead=_LEAD)
+        return Document(TITLE, (trouble_notice("The queue cannot be read", error),), lead=_LEAD)
     if not overview.batches:
         hint = "Nothing was planned yet. A matrix in fleet.toml says what to measure where:"
         return Document(TITLE, (Paragraph(hint), Command("hybridwatch fleet plan")), lead=_LEAD)
@@ -118,14 +117,9 @@ def _batches(batches: Sequence[BatchOverview], source: ScreenSource) -> Table:
 def _troubles(troubles: Sequence[Trouble]) -> Table:
     columns = (Column("scenario"), Column("builds"), Column("night"), Column("state"))
     rows = tuple(
-        (
-            job_link(one.job),
-            " against ".join(one.job.builds),
-            one.job.batch_id,
-            one.state.value,
-            one.reason,
-        )
+        (job_link(job), " against ".join(job.builds), job.batch_id, one.state.value, one.reason)
         for one in troubles
+        for job in (one.job,)
     )
     return Table("Without a record", (*columns, Column("why", wide=True)), rows, visible=True)
 
@@ -158,8 +152,7 @@ def show_job(source: ScreenSource, query: ViewQuery) -> Document:
         job_queue = open_source_queue(source)
         history = load_job_history(job_queue, key) if key and job_queue.is_made() else None
     except HybridwatchError as error:
-        notice = Notice("There is no such job", tuple(str(error).splitlines()))
-        return Document(JOB, (notice,), lead=fleet)
+        return Document(JOB, (trouble_notice("There is no such job", error),), lead=fleet)
     if history is None:
         notice = Notice("No job is named", ("The page of the fleet lists them.",), quiet=True)
         return Document(JOB, (notice,), lead=fleet)

@@ -49,10 +49,7 @@ _BESIDE: Final = (
 
 
 def build_charts(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator[Block]:
-    """Lay out charts, two side by side, and say how to read them.
-
-    Each metric has at least one line, and the chart of its lines.
-    """
+    """Lay out charts of metrics with at least one line, two side by side, and how to read them."""
     if not drawn:
         yield Notice("Nothing to draw: these builds have none of these metrics", quiet=True)
         return
@@ -158,13 +155,8 @@ def change_points(
         Column("what else changed there", wide=True),
     )
     for reason, started_at in _breaks(drawn).items():
-        yield Paragraph(
-            (
-                "New series since ",
-                source.ago(started_at),
-                f": {reason}. Nothing is compared across.",
-            )
-        )
+        rest = f": {reason}. Nothing is compared across."
+        yield Paragraph(("New series since ", source.ago(started_at), rest))
     rows = tuple(
         _change(point, line, subject, machines, source) for _, _, point, line, subject in found
     )
@@ -204,23 +196,17 @@ def _change(
     when = at["started_at"].to_pydatetime()
     worse = "worse" if subject.metric.better.is_worse(point.effect) else "better"
     confirmed = point.state is HistoryState.CONFIRMED
+    grade = Grade(find_verdict(point, subject.metric), worse)
+    explained = (one.text for one in machines if one.explains(point, line.levels, subject.metric))
+    way = Link(at["run"], address("run", run=at["run"]))
     return (
-        Cell(
-            Grade(find_verdict(point, subject.metric), worse)
-            if confirmed
-            else f"suspected {worse}",
-            "confirmed" if confirmed else "look again after the next runs",
-        ),
+        Cell(grade, "confirmed")
+        if confirmed
+        else Cell(f"suspected {worse}", "look again after the next runs"),
         Cell(subject.label, line.title),
         Cell(describe_change(point, line, subject.metric), raw=point.effect),
-        Cell(
-            Link(at["run"], address("run", run=at["run"])),
-            _between(point, line) or source.ago(when),
-        ),
-        next(
-            (one.text for one in machines if one.explains(point, line.levels, subject.metric)),
-            _suspects(point, line),
-        ),
+        Cell(way, _between(point, line) or source.ago(when)),
+        next(explained, None) or _suspects(point, line),
     )
 
 
@@ -292,9 +278,7 @@ def with_machine(chart: Chart, changes: Sequence[MachineChange]) -> Chart:
         for one in changes
         if mark_machine(chart.figure, one.at, one.text, is_strong=bool(one.slower))
     ]
-    return (
-        replace(chart, description=chart.description + "".join(sentences)) if sentences else chart
-    )
+    return replace(chart, description=chart.description + "".join(sentences))
 
 
 def _sentence(change: MachineChange) -> str:

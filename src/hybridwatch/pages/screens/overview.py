@@ -44,19 +44,18 @@ from hybridwatch.pages.document import (
     Inline,
     Line,
     Link,
-    Notice,
     Paragraph,
     Section,
     Short,
     Table,
 )
 from hybridwatch.pages.query import ViewQuery, name_options
-from hybridwatch.pages.screens.alerting import alerts_here
 from hybridwatch.pages.screens.histories import machine_notice
-from hybridwatch.pages.screens.overview_news import news_section
-from hybridwatch.pages.screens.overview_nights import night_blocks
+from hybridwatch.pages.screens.overview_news import news_section, night_blocks
+from hybridwatch.pages.screens.runs import are_chosen
 from hybridwatch.pages.screens.screen import (
     ScreenSource,
+    alerts_here,
     broken_in,
     checkout_notice,
     empty_store,
@@ -64,6 +63,7 @@ from hybridwatch.pages.screens.screen import (
     gaps_here,
     gaps_notice,
     missed_controls,
+    trouble_notice,
 )
 from hybridwatch.records.role import Role
 from hybridwatch.reports.alert_text import describe_place, group_text
@@ -129,22 +129,13 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[ChoiceField]) -> pd.DataFrame
 
 def _is_chosen(filters: Sequence[ChoiceField], subject: AlertSubject) -> bool:
     """Whether a subject is among what is asked for."""
-    group, build, testbed = (set(choice.chosen) for choice in filters)
-    return (
-        (not group or subject.scenario.partition("/")[0] in group)
-        and (not build or bool(build & {subject.baseline, subject.contender}))
-        and (not testbed or subject.testbed in testbed)
-    )
+    group = subject.scenario.partition("/")[0]
+    return are_chosen(filters, group, (subject.baseline, subject.contender), subject.testbed)
 
 
 def _is_run_chosen(filters: Sequence[ChoiceField], row: RunRow) -> bool:
     """Whether a run is among what is asked for."""
-    group, build, testbed = (set(choice.chosen) for choice in filters)
-    return (
-        (not group or row.scenario.partition("/")[0] in group)
-        and (not build or not build.isdisjoint(row.lines))
-        and (not testbed or row.testbed in testbed)
-    )
+    return are_chosen(filters, row.scenario.partition("/")[0], row.lines, row.testbed)
 
 
 def _lead(runs: pd.DataFrame, source: ScreenSource) -> Line:
@@ -163,7 +154,7 @@ def _open_alerts(source: ScreenSource) -> Iterator[Block]:
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
-        yield Notice("The alerts cannot be told", tuple(str(error).splitlines()))
+        yield trouble_notice("The alerts cannot be told", error)
         return
     every = address("alerts")
     if not found:
@@ -289,7 +280,6 @@ def standings(
     """Lay out the grid, the loudest rows first: what is not settled, and folded what is.
 
     ``latest`` has every newest verdict that was chosen, so that older pairs of builds are counted.
-    What was not measured in time is never without trouble.
     """
     if not rows:
         yield Paragraph(
@@ -323,11 +313,8 @@ def standings(
 def _counted(verdicts: Iterable[Verdict]) -> Line:
     """How many scenarios have which verdict as their loudest."""
     found = Counter(verdicts)
-    parts: list[Inline] = []
-    for verdict in ORDER:
-        if found[verdict]:
-            parts += [Grade(verdict, plural(found[verdict], "scenario")), "  "]
-    return tuple(parts)
+    grades = [Grade(one, plural(found[one], "scenario")) for one in ORDER if found[one]]
+    return tuple(part for grade in grades for part in (grade, "  "))
 
 
 def _table(title: str, rows: Sequence[GridRow], status: _GridStatus) -> Table:

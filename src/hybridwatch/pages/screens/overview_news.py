@@ -1,14 +1,14 @@
-"""What changed recently, cause by cause: got worse, failed, recovered or improved.
+"""What changed recently, cause by cause, and the month at one look, night by night.
 
-A row is what one run changed, with that run's own numbers. Bad news and its end lead to the alert,
-which has the commits and the command that searches them; an improvement, which has no alert, to its
-run.
+A row of the news is what one run changed, with that run's own numbers. Bad news and its end lead to
+the alert, which has the commits and the command that searches them; an improvement, which has no
+alert, to its run. A night begins at noon, UTC; controls are bad on purpose, and are left out.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Final
 
 import pandas as pd
@@ -26,7 +26,9 @@ from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.alerts import find_timelines
+from hybridwatch.history.machine_changes import machine_changes
 from hybridwatch.history.overview_rows import VerdictRow, render_name, since_when, verdict_rows
+from hybridwatch.history.runs import RunRow, runs_by_id
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -34,15 +36,18 @@ from hybridwatch.pages.document import (
     ChoiceField,
     Column,
     Folded,
+    Grade,
     Inline,
     Link,
+    NightCell,
+    Nights,
     Paragraph,
     Section,
     Table,
     When,
 )
-from hybridwatch.pages.screens.alerting import engine_message
-from hybridwatch.pages.screens.screen import ScreenSource
+from hybridwatch.pages.screens.screen import ScreenSource, engine_message
+from hybridwatch.records.identity import compares_releases
 from hybridwatch.reports.alert_text import alert_text, is_control
 
 _SHOWN: Final = 12
@@ -60,14 +65,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What one run changed.
-
-    Attributes:
-        text: What happened, with the numbers of that run.
-        to: The view that says more.
-        now: What became of it since.
-        stands: Whether it is bad, and still is.
-    """
+    """What one run changed, in its own numbers; ``stands`` if it is bad, and still is."""
 
     subject: AlertSubject
     verdict: Verdict
@@ -81,11 +79,8 @@ class _Change:
     @property
     def place(self) -> tuple[bool, int, float]:
         """First what is still bad, the worst first; then the newest."""
-        return (
-            not self.stands,
-            ORDER.index(self.verdict) if self.stands else 0,
-            -self.at.timestamp(),
-        )
+        loudness = ORDER.index(self.verdict) if self.stands else 0
+        return (not self.stands, loudness, -self.at.timestamp())
 
 
 def news_section(
@@ -95,11 +90,9 @@ def news_section(
     moment: datetime,
     source: ScreenSource,
 ) -> Section:
-    """Lay out what got worse, failed, recovered or improved.
+    """Lay out what got worse, failed, recovered or, of the newest verdicts, improved.
 
-    The improvements are taken from the newest verdicts (``latest``). ``is_wanted`` says whether the
-    reader asked for this scenario, testbed and these builds; ``since`` and ``moment`` are the same
-    time, as the reader picks it and as a moment.
+    ``since`` and ``moment`` are the same time, as the reader picks it and as a moment.
     """
     timelines = find_timelines(source.index, source.checkout()).everything
     changes = [
@@ -194,14 +187,96 @@ def _improved(latest: pd.DataFrame, moment: datetime, source: ScreenSource) -> I
     for (run, subject), parts in found.items():
         (cause,) = find_causes(part for part, _ in parts)
         begun = min(since[row.question] for _, row in parts)
+        name = render_name(cause.lead.metric, cause.lead.statistic)[1]
         yield _Change(
             subject=subject,
             verdict=Verdict.IMPROVEMENT,
             text=cause_sentence(cause),
             run=run,
             at=parts[0][1].started_at.to_pydatetime(),
-            to=address(
-                "run", run=run, metric=render_name(cause.lead.metric, cause.lead.statistic)[1]
-            ),
+            to=address("run", run=run, metric=name),
             now=f"better since {begun:%Y-%m-%d}",
         )
+
+
+_NIGHTS: Final = 30
+_ROWS: Final = 40
+_NOON: Final = timedelta(hours=12)
+_Place = tuple[str, str]
+_Runs = Mapping[date, list[RunRow]]
+
+
+def night_blocks(source: ScreenSource, is_wanted: Callable[[RunRow], bool]) -> Iterator[Block]:
+    """Draw the last nights up to the newest run; nothing without a verdict in them."""
+    rows = [row for row in runs_by_id(source.index).values() if not row.is_control and row.verdict]
+    wanted = [row for row in rows if is_wanted(row)]
+    if not wanted:
+        return
+    last = max(_night(row.started_at) for row in wanted)
+    nights = tuple(last - timedelta(days=back) for back in reversed(range(_NIGHTS)))
+    places: dict[_Place, dict[date, list[RunRow]]] = {}
+    for row in reversed(wanted):
+        if (night := _night(row.started_at)) >= nights[0]:
+            runs = places.setdefault((row.scenario, row.testbed), {})
+            runs.setdefault(night, []).append(row)
+    moved = {(one.testbed, _night(one.at)) for one in machine_changes(source.index)}
+    order = sorted(places, key=lambda place: (_loudness(places[place]), place))
+    several = len({testbed for _, testbed in places}) > 1
+    drawn = tuple(
+        (_name(place, with_testbed=several), tuple(_cells(places[place], place, nights, moved)))
+        for place in order[:_ROWS]
+    )
+    caption = f"Night by night up to {nights[-1]}, what is loudest now first"
+    yield Nights(caption, nights, drawn)
+    yield Paragraph(_legend(drawn, len(order) - _ROWS), quiet=True)
+
+
+def _night(moment: datetime) -> date:
+    return (moment - _NOON).date()
+
+
+def _worst(rows: Sequence[RunRow]) -> RunRow:
+    return min(rows, key=lambda row: ORDER.index(row.verdict or Verdict.NOT_COMPARABLE))
+
+
+def _loudness(runs: _Runs) -> int:
+    verdict = _worst(runs[max(runs)]).verdict
+    return ORDER.index(verdict) if verdict else len(ORDER)
+
+
+def _name(place: _Place, *, with_testbed: bool) -> Inline | tuple[Inline, ...]:
+    scenario, testbed = place
+    link = Link(scenario, address("scenario", scenario=scenario, testbed=testbed))
+    return (link, f" \N{MIDDLE DOT} {testbed}") if with_testbed else link
+
+
+def _cells(
+    runs: _Runs, place: _Place, nights: Sequence[date], moved: set[tuple[str, date]]
+) -> Iterator[NightCell]:
+    for night in nights:
+        is_new = (place[1], night) in moved
+        machine = ", the machine changed" if is_new else ""
+        found = runs.get(night, ())
+        if not found:
+            yield NightCell(None, f"{night}: not measured{machine}", is_machine_new=is_new)
+            continue
+        row = _worst(found)
+        of_releases = any(len(one.lines) > 1 and compares_releases(*one.lines) for one in found)
+        several = f", the worst of {len(found)} runs" if len(found) > 1 else ""
+        verdict = row.verdict.value if row.verdict else ""
+        text = f"{night}: {verdict}, {' → '.join(row.builds)}{several}{machine}"
+        yield NightCell(row.verdict, text, address("run", run=row.run), is_new, of_releases)
+
+
+def _legend(
+    drawn: Sequence[tuple[object, Sequence[NightCell]]], left_out: int
+) -> tuple[Inline, ...]:
+    cells = [cell for _, row in drawn for cell in row]
+    shown = {cell.verdict for cell in cells}
+    grades = [Grade(verdict, verdict.value) for verdict in ORDER if verdict in shown]
+    line = tuple(part for grade in grades for part in (grade, "  "))
+    words = ["· not measured"] if None in shown else []
+    words += ["line above: the machine changed"] if any(c.is_machine_new for c in cells) else []
+    words += ["line below: two releases compared"] if any(c.is_of_releases for c in cells) else []
+    words += [f"{plural(left_out, 'quieter scenario')} not drawn"] if left_out > 0 else []
+    return (*line, "; ".join(words))

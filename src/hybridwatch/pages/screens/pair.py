@@ -69,11 +69,7 @@ class PairSide:
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """Two sides as chosen.
-
-    Attributes:
-        across: Whether testbeds are compared; offered where they differ.
-    """
+    """Two sides as chosen, and whether testbeds are compared, offered where they differ."""
 
     choices: tuple[ChoiceField, ...]
     across: ChoiceField
@@ -102,10 +98,9 @@ class Obstacle:
 
 
 def choose(rows: Mapping[str, RunRow], query: ViewQuery) -> PairView | None:
-    """Read which two sides are asked for; else those of the newest run that has two.
+    """Read which two sides are asked for, of rows that are newest first.
 
-    An engine that is bad on purpose is compared only if it is asked for. ``rows`` has what there is
-    to choose from, newest first; ``None`` comes when it is empty.
+    Else those of the newest run that has two, without an engine that is bad on purpose.
     """
     seen = {role: _find_side(rows, query.address.values(role)[-1:]) for role in _ROLES}
     instead = (every_run(rows),)
@@ -182,13 +177,8 @@ def render_lead(pair: PairView) -> Line:
 
 def repeat_section(pair: PairView, judged: JudgedReport) -> Section:
     """Give the command lines that judge the same and that measure it again."""
-    return Section(
-        "Repeat it",
-        (
-            Command(pair.command, "Judge the same values again"),
-            Command(repeat_command(judged.report), "Measure both builds again, interleaved"),
-        ),
-    )
+    again = Command(repeat_command(judged.report), "Measure both builds again, interleaved")
+    return Section("Repeat it", (Command(pair.command, "Judge the same values again"), again))
 
 
 def _whose(side: PairSide) -> tuple[Inline, ...]:
@@ -224,9 +214,7 @@ def _scenarios(rows: Mapping[str, RunRow], seen: Mapping[str, PairSide | None]) 
 
 
 def _sides(rows: list[RunRow], seen: Mapping[str, PairSide | None]) -> Iterator[PairSide]:
-    for row in rows[:_NEWEST]:
-        for index in range(len(row.builds)):
-            yield PairSide(row, index)
+    yield from (PairSide(row, at) for row in rows[:_NEWEST] for at in range(len(row.builds)))
     yield from (side for side in seen.values() if side is not None)
 
 

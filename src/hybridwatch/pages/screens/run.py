@@ -177,22 +177,12 @@ def _entry(entry: Entry) -> Iterator[Block]:
     yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
     if report is not None:
         for title, lines in render_notes(report):
-            yield _note(title, lines)
+            notes = tuple(Paragraph(line, quiet=True) for line in lines)
+            many = len(lines) > _NOTES_OPEN
+            yield Folded(f"{title} ({len(lines)})", notes) if many else Section(title, notes)
         yield from changed_answers(report)
-    yield Section(
-        "Repeat it",
-        (
-            Command(render_repeat_command(entry)),
-            Command(str(entry.path), "Everything measured is in"),
-        ),
-    )
-
-
-def _note(title: str, lines: list[str]) -> Section | Folded:
-    paragraphs = tuple(Paragraph(line, quiet=True) for line in lines)
-    if len(lines) > _NOTES_OPEN:
-        return Folded(f"{title} ({len(lines)})", paragraphs)
-    return Section(title, paragraphs)
+    path = Command(str(entry.path), "Everything measured is in")
+    yield Section("Repeat it", (Command(render_repeat_command(entry)), path))
 
 
 def comparisons_table(report: Report) -> Table:
@@ -250,11 +240,9 @@ def _flip(flip: Flip) -> Columns:
 def _trials(everything: list[Trials], metric: ChoiceField) -> Iterator[Block]:
     chosen = [one for one in everything if metric.value in {ALL, one.subject.label}]
     if chosen:
-        hint = "A point is a trial, a bar the median of a side."
+        hint = Paragraph("A point is a trial, a bar the median of a side.", quiet=True)
         charts = tuple((trials_chart(series),) for series in chosen)
-        yield Section(
-            "Every trial", (Filters((metric,)), Paragraph(hint, quiet=True), Columns(charts))
-        )
+        yield Section("Every trial", (Filters((metric,)), hint, Columns(charts)))
 
 
 def trials_chart(trials: Trials) -> Chart:
@@ -299,15 +287,8 @@ def _curve_section(
     hint = _HINT + (_CROSSED if crossings else "")
     if objective := describe_objective(sides[0]):
         hint += f" Goodput counts the requests with {objective}."
-    return Section(
-        _CURVES,
-        (
-            *(Paragraph(line) for line in lines),
-            Paragraph(hint, quiet=True),
-            _curve_chart(sides, crossings),
-            _loads_table(sides),
-        ),
-    )
+    chart, table = _curve_chart(sides, crossings), _loads_table(sides)
+    return Section(_CURVES, (*map(Paragraph, lines), Paragraph(hint, quiet=True), chart, table))
 
 
 def _curve_chart(sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]]) -> Chart:
@@ -338,9 +319,9 @@ def _end(side: SideCurve, at: int) -> str:
 
 def _columns(name: str, spreads: Sequence[Spread | None]) -> dict[str, Sequence[object]]:
     return {
-        name: [None if one is None else one.middle for one in spreads],
-        f"{name} low": [None if one is None else one.low for one in spreads],
-        f"{name} high": [None if one is None else one.high for one in spreads],
+        name: [one and one.middle for one in spreads],
+        f"{name} low": [one and one.low for one in spreads],
+        f"{name} high": [one and one.high for one in spreads],
     }
 
 
@@ -378,6 +359,5 @@ def _known_of(sides: Sequence[SideCurve]) -> Iterator[tuple[str, _Of]]:
 def _spread_cell(found: Spread | None) -> Cell:
     if found is None:
         return Cell(ABSENT)
-    return Cell(
-        rate(found.middle), raw=found.middle, title=f"{rate(found.low)} to {rate(found.high)}"
-    )
+    bounds = f"{rate(found.low)} to {rate(found.high)}"
+    return Cell(rate(found.middle), raw=found.middle, title=bounds)

@@ -68,7 +68,11 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         ),
         query.many("Testbed", "testbed", name_options(row.testbed for row in rows)),
     )
-    chosen = controls_last(row for row in rows if _is_chosen(row, filters))
+    chosen = controls_last(
+        row
+        for row in rows
+        if are_chosen(filters, row.scenario, (*row.builds, *row.lines), row.testbed)
+    )
     part = find_page(chosen, query)
     title = "Runs and testbeds"
     if not rows:
@@ -82,23 +86,19 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     return Document(title, blocks, lead=_lead(rows, source))
 
 
-def _is_chosen(row: RunRow, filters: Sequence[ChoiceField]) -> bool:
-    scenario, build, testbed = (frozenset(choice.chosen) for choice in filters)
-    return (
-        (not scenario or row.scenario in scenario)
-        and (not build or not build.isdisjoint((*row.builds, *row.lines)))
-        and (not testbed or row.testbed in testbed)
+def are_chosen(filters: Sequence[ChoiceField], *found: str | Iterable[str]) -> bool:
+    """Whether what each filter is about has a value among those chosen, if any is."""
+    return all(
+        not choice.chosen
+        or not set(choice.chosen).isdisjoint([values] if isinstance(values, str) else values)
+        for choice, values in zip(filters, found, strict=True)
     )
 
 
 def _lead(rows: Sequence[RunRow], source: ScreenSource) -> Line:
-    newest = rows[0].started_at
     testbeds = plural(len({row.testbed for row in rows}), "testbed")
-    return (
-        f"{plural(len(rows), 'run')} on {testbeds}, newest ",
-        source.ago(newest),
-        f" · {source.results}",
-    )
+    start = f"{plural(len(rows), 'run')} on {testbeds}, newest "
+    return (start, source.ago(rows[0].started_at), f" · {source.results}")
 
 
 def _list(
@@ -136,11 +136,9 @@ def _row(row: RunRow, headlines: str, source: ScreenSource) -> tuple[Cell | Inli
 
 
 def _testbeds(rows: Sequence[RunRow], source: ScreenSource) -> Section:
-    newest: dict[str, RunRow] = {}
-    counts: dict[str, int] = {}
-    for row in rows:
-        newest.setdefault(row.testbed, row)
-        counts[row.testbed] = counts.get(row.testbed, 0) + 1
+    counts = Counter(row.testbed for row in rows)
+    newest = {row.testbed: row for row in reversed(rows)}
+    newest = {name: newest[name] for name in counts}
     facts = {name: _facts(source, row) for name, row in newest.items()}
     columns = (
         Column("testbed"),
@@ -180,10 +178,7 @@ def _differing(facts: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def build_headlines(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:
-    """Say what became of each run, or why nothing did, by its record.
-
-    The page of a run says it with all that its record has, such as why an engine died.
-    """
+    """Say what became of each run, by its record; the run's own page says why an engine died."""
     verdicts = index.verdicts(records=[row.record for row in rows])
     found = dict(iter(verdicts.groupby("record", sort=False)))
     return {

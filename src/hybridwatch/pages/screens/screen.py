@@ -1,24 +1,28 @@
-"""The type of a screen, its source of data, and notices that screens share."""
+"""What screens share: their type and source, notices, and alerts in a line each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction
+from hybridwatch.analysis.alert_timeline import RunVerdict
+from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.queries import Index
-from hybridwatch.history.alerts import find_gaps
+from hybridwatch.history.alerts import find_gaps, find_groups
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun
 from hybridwatch.history.entry import Entry, load_entry
-from hybridwatch.history.runs import runs_by_id
+from hybridwatch.history.runs import list_contenders, runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
+    Cell,
     Command,
     Document,
     Inline,
@@ -30,6 +34,8 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.records.store import Broken
+from hybridwatch.reports.alert_text import CLOSED
+from hybridwatch.reports.sentence import headline
 
 _NAMED: Final = 8
 """Lines of a notice; the grid marks every scenario."""
@@ -41,10 +47,8 @@ class ScreenSource:
 
     Attributes:
         now: Ages count back from here; UTC.
-        triage: The database of what people decided, as a URL; empty for the file next to the
-            records.
+        triage: URL of the database of decisions; empty for the file next to the records.
         read: Reads and judges one record; the live page keeps what it read.
-        checkout: Reads what the checkout around the records says; nothing, where there is none.
     """
 
     results: Path
@@ -69,6 +73,11 @@ Show: TypeAlias = Callable[[ScreenSource, ViewQuery], Document]
 document alone: ``open_view`` fills them in."""
 
 
+def trouble_notice(title: str, error: Exception) -> Notice:
+    """Name an error, a line for each of its own."""
+    return Notice(title, tuple(str(error).splitlines()))
+
+
 def broken_notice(broken: Sequence[Broken]) -> Notice:
     """Name what could not be read, loudly."""
     title = f"{plural(len(broken), 'record')} could not be read"
@@ -79,12 +88,8 @@ def broken_in(source: ScreenSource) -> tuple[Notice, ...]:
     """Name what could not be read of a store; nothing when all of it could."""
     if not source.index.counts["broken"]:
         return ()
-    frame = source.index.broken()
-    found = [
-        Broken(source.results / record, reason)
-        for record, reason in zip(frame["record"], frame["reason"], strict=True)
-    ]
-    return (broken_notice(found),)
+    rows = source.index.broken()[["record", "reason"]].itertuples(index=False)
+    return (broken_notice([Broken(source.results / record, why) for record, why in rows]),)
 
 
 def missed_controls(newest: Iterable[ControlRun], words: str) -> Iterator[Notice]:
@@ -132,9 +137,8 @@ def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
     """Name what was not measured in time, with the command that does; nothing without any."""
     if not found:
         return
-    lines: list[Line] = [_line(gap) for gap in found[:_NAMED]]
-    if len(found) > _NAMED:
-        lines.append(f"and {len(found) - _NAMED} more")
+    lines: list[Line] = [_gap_line(gap) for gap in found[:_NAMED]]
+    lines += [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
     names = dict.fromkeys(gap.scenario for gap in found if gap.scenario)
     if names:
         lines.append("Measure them: hybridwatch run " + " ".join(list(names)[:_NAMED]))
@@ -142,9 +146,78 @@ def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
     yield Notice(title, tuple(lines))
 
 
-def _line(gap: Gap) -> tuple[Inline, ...]:
+def _gap_line(gap: Gap) -> tuple[Inline, ...]:
     place = f" on {gap.testbed}" if gap.testbed else ""
     if gap.last is None:
         return (f"{gap.scenario or 'everything'}{place}: {gap.reason}",)
     view = address("scenario", scenario=gap.scenario, testbed=gap.last.testbed)
     return (Link(gap.scenario, view), f"{place}: {gap.reason}")
+
+
+_LONGEST: Final = 160
+"""Characters of one line of a list; pages of their own show all."""
+NOBODY: Final = "nobody"
+DONE: Final[Mapping[TriageAction, str]] = {
+    TriageAction.ACKNOWLEDGE: "acknowledged",
+    TriageAction.LINK: "linked an issue",
+    TriageAction.ASSIGN: "assigned",
+    TriageAction.MUTE: "muted",
+    TriageAction.UNMUTE: "unmuted",
+    TriageAction.NOTE: "noted",
+    TriageAction.REOPEN: "reopened",
+    TriageAction.ACCEPT: "accepted as expected",
+    TriageAction.INVALID: "called it invalid",
+    TriageAction.DUPLICATE: "called it a duplicate of",
+}
+"""What a person did, after the name."""
+
+
+def alerts_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
+    """Derive every alert of a store; a ``TriageError`` if decisions cannot be read."""
+    return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
+
+
+def engine_message(run_id: str, source: ScreenSource) -> str:
+    """Say why an engine failed as the headline of its run does; empty where that is not known."""
+    entry = source.entry(run_id)
+    if not isinstance(entry, Entry) or entry.report is None:
+        return ""
+    return shortened(headline(entry.report))
+
+
+def shortened(text: str) -> str:
+    """Cut a text to one line of a list."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rstrip() + "…"
+
+
+def since(run_verdict: RunVerdict, source: ScreenSource) -> Cell:
+    """Say when a run was, which it was, and of which release the engine was that it measured."""
+    return Cell(source.ago(run_verdict.started_at), run_line(run_verdict, source))
+
+
+def run_line(run_verdict: RunVerdict, source: ScreenSource) -> tuple[Inline, ...]:
+    """Name a run and the release of its contender."""
+    link = run_link(run_verdict.run_id)
+    _, release = list_contenders(source.index).get(run_verdict.run_id, ("", ""))
+    return (link, f" of {release}") if release else (link,)
+
+
+def entry_line(entry: DecisionEntry) -> str:
+    """Tell one decision in a line: who did what, and the words that came with it."""
+    decision = entry.decision
+    if decision.action is TriageAction.ASSIGN:
+        done = f"assigned {decision.text}" if decision.text else "took it from everybody"
+        return f"{entry.who} {done}"
+    until = f" until {decision.until:%Y-%m-%d}" if decision.until else ""
+    text = f": {decision.text}" if decision.text else ""
+    return f"{entry.who} {DONE[decision.action]}{until}{text}"
+
+
+def status_line(alert: Alert | AlertGroup) -> Line:
+    """Say how an alert stands, and how it came to be closed."""
+    if alert.muted_until is not None:
+        return ("muted until ", When(alert.muted_until, f"{alert.muted_until:%Y-%m-%d}"))
+    answer = alert.decisions.answer
+    if alert.status is Status.CLOSED and answer is not None:
+        return f"closed: {CLOSED[answer.decision.action]}"
+    return "between two releases" if alert.status is Status.RELEASE else alert.status.value

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.calibration.figure import Calibration, Figure, FigureForm, share
-from hybridwatch.analysis.detection import ControlReading, Detection
+from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
-from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, bad_readings, find_newest, list_controls
 from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.pages.address import address
@@ -55,7 +54,12 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
     controls = list_controls(source.index, checkout.scenarios)
     newest = find_newest(controls)
     equal = [control for control in controls if control.role is Role.A_A]
-    calibration, trouble = _read(checkout)
+    calibration: Calibration | None = None
+    trouble: tuple[Notice, ...] = ()
+    try:
+        calibration = checkout.calibration()
+    except ExportError as error:
+        trouble = (Notice("The calibration cannot be read", (str(error),)),)
     blocks: list[Block] = [*broken_in(source), *checkout_notice(checkout)]
     if source.index.runs().empty:
         blocks = [*empty_store(source), *checkout_notice(checkout)]
@@ -69,13 +73,6 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
     ]
     lead = "A suite that is always green proves nothing: here is what it was shown, and saw."
     return Document("Does the suite see?", tuple(blocks), lead=lead)
-
-
-def _read(checkout: Checkout) -> tuple[Calibration | None, tuple[Notice, ...]]:
-    try:
-        return checkout.calibration(), ()
-    except ExportError as error:
-        return None, (Notice("The calibration cannot be read", (str(error),)),)
 
 
 def _summary(
@@ -133,8 +130,8 @@ def _seen(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...
     return (
         _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
-        _list_signs(bad_readings(control, Kind.EXACT), "no contract broken"),
-        _list_signs(bad_readings(control, Kind.PROPORTION), "no answers lost"),
+        _signs(control, Kind.EXACT) or "no contract broken",
+        _signs(control, Kind.PROPORTION) or "no answers lost",
         _when(control, source),
     )
 
@@ -143,16 +140,17 @@ def _when(control: ControlRun, source: ScreenSource) -> Cell:
     return Cell(source.ago(control.started_at), f"run\N{NO-BREAK SPACE}{control.run}")
 
 
-def _list_signs(readings: Sequence[ControlReading], nothing: str) -> str:
-    return "\n".join(map(_reading_text, readings)) or nothing
-
-
-def _reading_text(reading: ControlReading) -> str:
-    metric = find_metric(reading.metric)
-    name = reading.metric.partition(".")[2]
-    if math.isnan(reading.new):
-        return f"{name} {reading.verdict.value}"
-    return f"{name} {numbers.value(reading.old, metric)} → {numbers.value(reading.new, metric)}"
+def _signs(control: ControlRun, kind: Kind) -> str:
+    lines = []
+    for one in bad_readings(control, kind):
+        metric = find_metric(one.metric)
+        shown = (
+            one.verdict.value
+            if math.isnan(one.new)
+            else f"{numbers.value(one.old, metric)} → {numbers.value(one.new, metric)}"
+        )
+        lines.append(f"{one.metric.partition('.')[2]} {shown}")
+    return "\n".join(lines)
 
 
 def _equal(equal: Sequence[ControlRun], source: ScreenSource) -> Iterator[Block]:
@@ -175,17 +173,16 @@ def _equal(equal: Sequence[ControlRun], source: ScreenSource) -> Iterator[Block]
             Column("called a regression", wide=True),
             Column("when"),
         )
-        shown = tuple(_alarm(c, source) for c in alarmed[: -_ALARMS_SHOWN - 1 : -1])
+        shown = tuple(
+            (
+                Link(control.scenario, address("run", run=control.run)),
+                control.builds[0],
+                ", ".join(f"{alarm.metric} {alarm.statistic}" for alarm in control.alarms),
+                _when(control, source),
+            )
+            for control in alarmed[: -_ALARMS_SHOWN - 1 : -1]
+        )
         yield Table("Newest false alarms", columns, shown)
-
-
-def _alarm(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...]:
-    return (
-        Link(control.scenario, address("run", run=control.run)),
-        control.builds[0],
-        ", ".join(f"{alarm.metric} {alarm.statistic}" for alarm in control.alarms),
-        _when(control, source),
-    )
 
 
 def _rate(equal: Sequence[ControlRun]) -> str:

@@ -56,11 +56,7 @@ _Words: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Where the cause of an alert is to be looked for.
-
-    Attributes:
-        culprits: What differs between the last side before it and the first one that has it.
-    """
+    """What differs between the last side before an alert's cause and the first that has it."""
 
     culprits: Culprits
     words: _Words
@@ -83,10 +79,7 @@ def list_suspects(alert: Alert, source: ScreenSource) -> Suspects | None:
 
 
 def suspects_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
-    """Lay out what changed, with the commits and a way to compare both runs.
-
-    A control that was not caught has nothing of the kind: its fix was taken out on purpose.
-    """
+    """Lay out what changed, except for a control, whose fix was taken out on purpose."""
     if is_control(alert):
         return
     if _ends(alert, source) is None:
@@ -100,15 +93,11 @@ def suspects_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
     line: list[Inline] = [start, *_named(good, source), end, *_named(bad, source), ". "]
     if commits := found.culprits.commits:
         line += ["Commits between them: ", Link(commits.text, commits.url), ". "]
-    sides = {"baseline": good, "contender": bad}
-    view = address(
-        "compare",
-        scenario=bad.run.scenario.id,
-        **{role: f"{side.run.id}#{side.index}" for role, side in sides.items()},
-    )
+    ways = (f"{side.run.id}#{side.index}" for side in (good, bad))
+    sides = dict(zip(("baseline", "contender"), ways, strict=True))
+    view = address("compare", scenario=bad.run.scenario.id, **sides)
     line += [Link("Compare the two", view), "."]
-    blocks = (Paragraph(tuple(line)), _table(found), *_search(alert, found))
-    yield Section(found.words[0], blocks)
+    yield Section(found.words[0], (Paragraph(tuple(line)), _table(found), *_search(alert, found)))
 
 
 def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
@@ -160,10 +149,9 @@ def _side(run_id: str, source: ScreenSource) -> OneSide | None:
 
 
 def _ends(alert: Alert, source: ScreenSource) -> tuple[str, str, _Words] | None:
-    """Choose the last good run, the first bad one, and words for both.
+    """Choose the last good run (empty for the bad one's baseline), the first bad one, and words.
 
-    The good one is empty where it is the baseline of the bad one. ``None`` comes where it may have
-    come slowly.
+    ``None`` comes where it may have come slowly.
     """
     opened = alert.opened_by
     answers = _answers(alert, source)
@@ -196,13 +184,8 @@ def _answers(alert: Alert, source: ScreenSource) -> pd.DataFrame | None:
     if opened.cause is None or row is None:
         return None
     lead, found = opened.cause.lead, source.index.verdicts(scenario=alert.subject.scenario)
-    wanted = {
-        "digest": row.digest,
-        "testbed": alert.subject.testbed,
-        "metric": lead.metric,
-        "statistic": lead.statistic,
-    }
-    for name, value in wanted.items():
+    wanted = row.digest, alert.subject.testbed, lead.metric, lead.statistic
+    for name, value in zip(("digest", "testbed", "metric", "statistic"), wanted, strict=True):
         found = found[found[name] == value]
     return found[~found["record"].isin(bad_on_purpose(source.index))]
 
@@ -213,12 +196,7 @@ def _sized(answers: pd.DataFrame, alert: Alert) -> pd.DataFrame:
     What was over for a few runs only, as a drift is at first, was never over.
     """
     opened = pd.Timestamp(alert.opened_by.started_at)
-    ends = [
-        pd.Timestamp(transition.by.started_at)
-        for transition in alert.transitions
-        if transition.change.is_end
-    ]
-    for end in ends:
+    for end in (pd.Timestamp(one.by.started_at) for one in alert.transitions if one.change.is_end):
         since, until = answers["started_at"] >= end, answers["started_at"] < opened
         if end >= opened:
             answers = answers[~since]

@@ -52,7 +52,7 @@ _ROOM: Final = 0.03
 """Room for a whole point beyond the last that a proportion can be."""
 _SMALL: Final = 5
 """Counts up to which an axis has a tick for each."""
-_AXES: Final[dict[Unit, dict[str, str]]] = {
+AXES: Final[dict[Unit, dict[str, str]]] = {
     Unit.SECONDS: {"tickformat": "~s", "ticksuffix": "s"},
     Unit.TOKENS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " tok/s"},
     Unit.REQUESTS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " req/s"},
@@ -70,6 +70,27 @@ HOVERS: Final[dict[Unit, str]] = {
     Unit.COUNT: "%{y:,.6~r}",
     Unit.RATIO: "%{y:.1%}",
 }
+
+
+UPRIGHT_UNSEEN: Final = {"showticklabels": False, "showgrid": False, "zeroline": False}
+"""Of an upright axis along which rows are listed."""
+
+
+def axis_title(text: str) -> dict[str, Any]:
+    """Lay out the words at an axis."""
+    return {"text": text, "font": {"size": 12}}
+
+
+def span(start: Any, end: Any, colour: str) -> dict[str, Any]:
+    """Shade from one place of the horizontal axis to another, over the whole height."""
+    edges = {"x0": start, "x1": end, "y0": 0, "y1": 1, "yref": "paper"}
+    return {"type": "rect", **edges, "fillcolor": colour, "line": {"width": 0}, "layer": "below"}
+
+
+def row_text(text: str, y: float, x: int = 0, anchor: str = "left") -> dict[str, Any]:
+    """Write a text from records over a row, from the left edge (0) on or up to the right (1)."""
+    placed = {"x": x, "xref": "paper", "xanchor": anchor, "y": y, "yanchor": "middle"}
+    return {"text": escaped(text), **placed, "showarrow": False, "font": {"size": 12}}
 
 
 def base_figure(
@@ -93,12 +114,10 @@ def base_figure(
 
 
 def figure_on(figure: go.Figure, ground: str | None, words: str | None) -> go.Figure:
-    """Give a figure the colours of a page that draws a figure once for each new value.
+    """Copy a figure in the colours of a page: of its ground and of its words, as CSS writes them.
 
-    ``ground`` is the page's colour, as CSS writes it; plotly's where it is not known. ``words`` is
-    the colour of the page's words. The figure itself stays as it is. Plotly takes equal revisions
-    for equal numbers, so a page that is given the same copy twice draws it once; another figure has
-    to be drawn in another place.
+    Plotly takes equal revisions for equal numbers, so a page that is given the same copy twice
+    draws it once; another figure has to be drawn in another place.
     """
     drawn = go.Figure(figure)
     drawn.layout = {
@@ -136,10 +155,7 @@ def plotly_script() -> str:
 
 
 def figure_trials(trials: Trials) -> go.Figure:
-    """Draw one metric of a run: every trial as a point, the median of a side as a bar.
-
-    Texts are escaped.
-    """
+    """Draw one metric of a run: every trial as a point, the median of a side as a bar."""
     traces: list[dict[str, Any]] = []
     metric, run = trials.subject.metric, trials.entry.run
     builds = list(dict.fromkeys(side.build for side in trials.sides))
@@ -172,7 +188,7 @@ def upright_axis(metric: Metric, values: Iterable[float]) -> dict[str, Any]:
     Shifts of a few percent must be seen, so only a count begins at zero. A proportion ends at 100
     %, and a small count has no ticks between whole numbers.
     """
-    axis: dict[str, Any] = dict(_AXES[metric.unit])
+    axis: dict[str, Any] = dict(AXES[metric.unit])
     if metric.kind is Kind.PROPORTION:
         return {**axis, "autorangeoptions": {"clipmin": -_ROOM, "clipmax": 1 + _ROOM}}
     if metric.unit is not Unit.COUNT:
@@ -212,9 +228,12 @@ def _dots(side: SideTrials, trials: Trials, colour: str, name: str) -> dict[str,
     path, run = trials.entry.path, trials.entry.run
     about = [path.name, run.harness.revision or "unknown", run.testbed.id]
     value = HOVERS[trials.subject.metric.unit]
+    last = len(side.values) - 1
+    # In their order around the place of the side, so that none hides another.
+    shifts = [_SPREAD * (nth / last - 0.5) if last else 0.0 for nth in range(last + 1)]
     return {
         "type": "scatter",
-        "x": _places(side),
+        "x": [_shift(side.side) + shift for shift in shifts],
         "y": list(side.values),
         "mode": "markers",
         "marker": {
@@ -235,13 +254,6 @@ def _dots(side: SideTrials, trials: Trials, colour: str, name: str) -> dict[str,
             "testbed %{customdata[2]}<extra></extra>"
         ),
     }
-
-
-def _places(side: SideTrials) -> list[float]:
-    """Spread the trials of a side in their order around its place, so that none hides another."""
-    last = len(side.values) - 1
-    place = _shift(side.side)
-    return [place + (_SPREAD * (nth / last - 0.5) if last else 0.0) for nth in range(last + 1)]
 
 
 def _shift(side: int) -> float:

@@ -9,13 +9,19 @@ from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.metrics import Unit
 from hybridwatch.reports.figures.base import (
+    AXES,
     COLOURS,
+    HOVERS,
     SIDES,
     SYMBOLS,
+    UPRIGHT_UNSEEN,
+    axis_title,
     base_figure,
     compute_height,
     escaped,
     faint,
+    row_text,
+    span,
 )
 from hybridwatch.reports.figures.marks import MARK
 from hybridwatch.reports.reason_text import KNOBS, describe_interactivity, describe_output, rate
@@ -25,17 +31,11 @@ _BAND: Final = 0.2
 _SHADE: Final = "rgba(128,128,128,0.22)"
 _LABELS: Final = ("top right", "bottom left")
 """Where the load stands next to a point of each side, so that equal curves do not hide it."""
-_SIDE_COLOURS: Final = ("#2383C4", "#D9731A")
 _DASHES: Final = ("solid", "dot")
-_PHASES: Final = {
-    "prepare": "#2383C4",
-    "metadata": "#D9731A",
-    "forward": "#0E9A77",
-    "sample": "#B65FA3",
-    "draft": "#A08A00",
-}
-_REST: Final = "#6C7A89"
-"""Okabe and Ito's palette, each with 3:1 against white and near-black."""
+*_OF_PHASES, _REST = COLOURS
+_PHASES: Final = dict(
+    zip(("prepare", "metadata", "forward", "sample", "draft"), _OF_PHASES, strict=True)
+)
 _BAR: Final = 56
 """Pixels of a build's bar, its name included: it stands above, to leave a narrow page its width."""
 _EDGES: Final = 96
@@ -47,10 +47,7 @@ _WRITTEN: Final = 0.09
 def figure_curves(
     sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]]
 ) -> go.Figure:
-    """Draw one curve a side over the middle of its trials.
-
-    ``crossings`` are the interactivities between which the better side changes. Texts are escaped.
-    """
+    """Draw one curve a side, and where, in interactivity, the better side changes."""
     drawn = list(enumerate(sides))
     first = sides[0]
     return base_figure(
@@ -58,19 +55,13 @@ def figure_curves(
         height=_HEIGHT,
         margin={"l": 72, "r": 12, "t": 12, "b": 92},
         legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0},
-        shapes=[*map(_crossing, crossings), *_bounds(first)],
+        shapes=[*(span(*edges, _SHADE) for edges in crossings), *_bounds(first)],
         annotations=list(_bound_names(first)),
         xaxis={
-            "title": {
-                "text": f"interactivity: {describe_interactivity(first)}",
-                "font": {"size": 12},
-            },
+            "title": axis_title(f"interactivity: {describe_interactivity(first)}"),
             "tickformat": ",~g",
         },
-        yaxis={
-            "title": {"text": f"throughput: {describe_output(first)}", "font": {"size": 12}},
-            "tickformat": ",~g",
-        },
+        yaxis={"title": axis_title(f"throughput: {describe_output(first)}"), "tickformat": ",~g"},
     )
 
 
@@ -131,12 +122,6 @@ def _name(at: int, side: SideCurve, of: int) -> str:
     return f"{escaped(side.build)} ({SIDES[at]})" if of > 1 else escaped(side.build)
 
 
-def _crossing(between: tuple[float, float]) -> dict[str, Any]:
-    low, high = between
-    edges = {"x0": low, "x1": high, "y0": 0, "y1": 1, "yref": "paper"}
-    return {"type": "rect", **edges, "fillcolor": _SHADE, "line": {"width": 0}, "layer": "below"}
-
-
 def _bounds(side: SideCurve) -> Iterator[dict[str, Any]]:
     """Where a user's tokens come as slowly as the objective allows."""
     if "tpot" in side.slo:
@@ -159,10 +144,7 @@ def _bound_names(side: SideCurve) -> Iterator[dict[str, Any]]:
 
 
 def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
-    """Draw the phases of a step one after the other, a bar for each build.
-
-    Phases are by build, in seconds, in the order of a step.
-    """
+    """Draw the phases of a step in their order, in seconds, a bar for each build."""
     longest = max(sum(parts.values()) for parts in phases.values())
     traces: list[dict[str, Any]] = []
     named: set[str] = set()
@@ -175,19 +157,14 @@ def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
     return base_figure(
         traces,
         xaxis={"tickformat": "~s", "ticksuffix": "s", "range": [0, 1.02 * longest]},
-        yaxis={
-            "range": [len(phases) - 0.5, -0.75],
-            "showticklabels": False,
-            "showgrid": False,
-            "zeroline": False,
-        },
+        yaxis={"range": [len(phases) - 0.5, -0.75], **UPRIGHT_UNSEEN},
         barmode="overlay",
         height=_BAR * len(phases) + _EDGES,
         bargap=0.45,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "yanchor": "top", "y": -0.35, "x": 0, "traceorder": "normal"},
         annotations=[
-            _bar_name(f"{build} \u00b7 {numbers.duration(sum(parts.values()))}", place)
+            row_text(f"{build} \u00b7 {numbers.duration(sum(parts.values()))}", place - 0.46)
             for place, (build, parts) in enumerate(phases.items())
         ],
     )
@@ -195,8 +172,8 @@ def figure_phases(phases: Mapping[str, Mapping[str, float]]) -> go.Figure:
 
 def figure_steps(title: str, lines: Mapping[str, Sequence[float]], *, seconds: bool) -> go.Figure:
     """Draw a number of every step, a line for each build."""
-    value = "%{y:.4s}s" if seconds else "%{y:,.6~r}"
-    form = {"tickformat": "~s", "ticksuffix": "s"} if seconds else {"tickformat": ",~g"}
+    unit = Unit.SECONDS if seconds else Unit.COUNT
+    value, form = HOVERS[unit], AXES[unit]
     return base_figure(
         [
             {
@@ -204,29 +181,21 @@ def figure_steps(title: str, lines: Mapping[str, Sequence[float]], *, seconds: b
                 "x": list(range(1, len(values) + 1)),
                 "y": list(values),
                 "mode": "lines",
-                "line": {
-                    "color": _SIDE_COLOURS[side],
-                    "width": 1.5,
-                    "shape": "hv",
-                    "dash": _DASHES[side],
-                },
+                "line": {"color": COLOURS[side], "width": 1.5, "shape": "hv", "dash": dash},
                 "name": escaped(build),
                 "hovertemplate": (
                     f"<b>{value}</b> in step %{{x}}<br>{escaped(build)}<extra></extra>"
                 ),
             }
-            for side, (build, values) in enumerate(lines.items())
+            for side, ((build, values), dash) in enumerate(
+                zip(lines.items(), _DASHES, strict=False)
+            )
         ],
         xaxis={"showgrid": False},
         yaxis={"rangemode": "tozero", **form},
         title=title,
         height=_STEPS_HEIGHT,
-        margin={
-            "l": compute_height(Unit.SECONDS if seconds else Unit.COUNT),
-            "r": 8,
-            "t": 40,
-            "b": 28,
-        },
+        margin={"l": compute_height(unit), "r": 8, "t": 40, "b": 28},
         legend={"orientation": "h", "yanchor": "top", "y": -0.22, "x": 0},
         showlegend=True,
     )
@@ -254,10 +223,3 @@ def _bar(
         "textfont": {"color": "#ffffff"},
         "hovertemplate": f"<b>{length}</b> {escaped(phase)}<extra></extra>",
     }
-
-
-def _bar_name(text: str, place: int) -> dict[str, Any]:
-    return {
-        "text": escaped(text), "x": 0, "xref": "paper", "xanchor": "left", "y": place - 0.46,
-        "yanchor": "middle", "showarrow": False, "font": {"size": 12},
-    }  # fmt: skip

@@ -4,7 +4,7 @@ Every row is turned so that better is to the right.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
@@ -15,7 +15,13 @@ from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_change, name_of
 from hybridwatch.metrics import Direction, Kind
-from hybridwatch.reports.figures.base import base_figure, escaped
+from hybridwatch.reports.figures.base import (
+    UPRIGHT_UNSEEN,
+    axis_title,
+    base_figure,
+    escaped,
+    row_text,
+)
 from hybridwatch.reports.reason_text import render_band
 
 _COLOURS: Final = {
@@ -90,7 +96,11 @@ def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
     return base_figure(
         [draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],
         shapes=[_band(row, place) for place, row in placed],
-        annotations=[_words(*side) for place, row in placed for side in _sides(row, place)],
+        annotations=[
+            row_text(write(row.comparison), place - 0.42, x, anchor)
+            for place, row in placed
+            for write, x, anchor in ((name_of, 0, "left"), (describe_change, 1, "right"))
+        ],
         title=title,
         height=_ROW * len(rows) + _EDGES,
         margin={"l": 8, "r": 8, "t": 36, "b": 48},
@@ -99,14 +109,9 @@ def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
             "zerolinewidth": 1.5,
             "tickformat": "~g",
             "nticks": 7,
-            "title": {"text": _WAYS, "font": {"size": 12}},
+            "title": axis_title(_WAYS),
         },
-        yaxis={
-            "range": [len(rows) - 0.55, -0.75],
-            "showticklabels": False,
-            "showgrid": False,
-            "zeroline": False,
-        },
+        yaxis={"range": [len(rows) - 0.55, -0.75], **UPRIGHT_UNSEEN},
     )
 
 
@@ -123,24 +128,6 @@ def _band(row: ForestRow, place: int) -> dict[str, Any]:
     }
 
 
-def _sides(row: ForestRow, place: int) -> Iterator[tuple[str, int, str, int]]:
-    yield name_of(row.comparison), 0, "left", place
-    yield describe_change(row.comparison), 1, "right", place
-
-
-def _words(text: str, x: int, anchor: str, place: int) -> dict[str, Any]:
-    return {
-        "text": escaped(text),
-        "x": x,
-        "xref": "paper",
-        "xanchor": anchor,
-        "y": place - 0.42,
-        "yanchor": "middle",
-        "showarrow": False,
-        "font": {"size": 12},
-    }
-
-
 def _row(comparison: Comparison, effect: float) -> ForestRow:
     sign = _PER_CENT if comparison.metric.better is Direction.HIGHER else -_PER_CENT
     found = comparison.interval
@@ -154,10 +141,8 @@ def _row(comparison: Comparison, effect: float) -> ForestRow:
 def _line(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
     ends = [_within(end, reach) for end in (row.low, row.high)]
     cut = [abs(end) > reach for end in (row.low, row.high)]
-    symbols = [
-        arrow if is_cut else "line-ns"
-        for arrow, is_cut in zip(("arrow-left", "arrow-right"), cut, strict=True)
-    ]
+    arrows = zip(("arrow-left", "arrow-right"), cut, strict=True)
+    symbols = [arrow if is_cut else "line-ns" for arrow, is_cut in arrows]
     colour = _COLOURS.get(row.comparison.verdict, _OTHER)
     return {
         "type": "scatter",

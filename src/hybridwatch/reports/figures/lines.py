@@ -24,6 +24,7 @@ from hybridwatch.reports.figures.base import (
     compute_height,
     escaped,
     faint,
+    span,
     upright_axis,
 )
 from hybridwatch.reports.figures.marks import AXIS, Mark, build_marks, fitting, labels, rules, short
@@ -46,19 +47,16 @@ _MOMENT: Final = pd.Timedelta(hours=6)
 
 
 def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) -> go.Figure:
-    """Draw a metric's lines.
+    """Draw at least one line, over moments or ``over_releases``.
 
-    There is at least one line; ``over_releases`` says that places are those of releases, not
-    moments. Each point that can be pointed at has its run's id as the last of its ``customdata``.
+    Each point that can be pointed at has its run's id as the last of its ``customdata``.
     """
     traces: list[dict[str, Any]] = []
     ticks = sum(len(line.levels) for line in lines) <= _TICKS
     for nth, line in enumerate(lines):
         colour = COLOURS[nth % len(COLOURS)]
-        traces += [
-            _band(line, colour, over_releases),
-            *_trials(line, colour, metric, over_releases),
-        ]
+        traces.append(_band(line, colour, over_releases))
+        traces += _trials(line, colour, metric, over_releases)
         medians = _medians(line, colour, metric, over_releases)
         # A run between two gaps has nothing to be joined to.
         alone = any(piece.stop - piece.start == 1 for piece in _pieces(line, over_releases))
@@ -152,8 +150,12 @@ def _gaps(line: Line, colour: str, metric: Metric, over_releases: bool) -> Itera
 
 def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> dict[str, Any]:
     levels = line.levels
-    sides = zip(levels["build"], levels["n"], _bounds(levels, metric), strict=True)
-    texts = [f"{escaped(build)}<br>median of {n} ({bounds})" for build, n, bounds in sides]
+    sides = zip(levels["build"], levels["n"], levels["low"], levels["high"], strict=True)
+    texts = [
+        f"{escaped(build)}<br>median of {n} "
+        f"({numbers.value(low, metric)} to {numbers.value(high, metric)})"
+        for build, n, low, high in sides
+    ]
     runs = list(zip(_moments(levels), levels["run"], strict=True))
     parted = partial(_parted, line=line, over_releases=over_releases)
     return {
@@ -176,11 +178,6 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
             f"<b>{HOVERS[metric.unit]}</b> %{{text}}<br>%{{customdata[0]}}<extra></extra>"
         ),
     }
-
-
-def _bounds(levels: pd.DataFrame, metric: Metric) -> Iterator[str]:
-    for low, high in zip(levels["low"], levels["high"], strict=True):
-        yield f"{numbers.value(low, metric)} to {numbers.value(high, metric)}"
 
 
 def _trials(
@@ -261,17 +258,7 @@ def _places(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[st
     spans += [(max(drift.index - 1, 0), drift.end, drift.effect) for drift in history.drifts]
     for start, end, effect in spans:
         colour = _WORSE if metric.better.is_worse(effect) else _BETTER
-        yield {
-            "type": "rect",
-            "x0": x[start],
-            "x1": x[end],
-            "y0": 0,
-            "y1": 1,
-            "yref": "paper",
-            "fillcolor": faint(colour, _SHADE),
-            "line": {"width": 0},
-            "layer": "below",
-        }
+        yield span(x[start], x[end], faint(colour, _SHADE))
 
 
 def _symbol(point: ChangePoint) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hybridwatch.history.lines import Line
-from hybridwatch.reports.figures.base import escaped
+from hybridwatch.reports.figures.base import escaped, span
 
 _NARROWEST: Final = 280
 """Pixels between the upright edges of a figure on a phone; a figure does not know its width."""
@@ -40,13 +40,7 @@ _SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment at which the engine of some line changed, or what it was asked.
-
-    Attributes:
-        at: When the first run of the new engine began.
-        label: The new release, that fixes changed, or that a series begins.
-        text: All that changed, a line for each build's change.
-    """
+    """When the first run of a new engine began, in a word why, and a line for each change."""
 
     at: pd.Timestamp
     label: str
@@ -148,7 +142,7 @@ def _sticks_out(place: float, name: str) -> bool:
 
 
 def _x(mark: Mark) -> str:
-    return f"{mark.at:%Y-%m-%dT%H:%M:%S}"
+    return f"{mark.at:{_SECONDS}}"
 
 
 def _lines(text: str) -> str:
@@ -170,14 +164,12 @@ def mark_moment(figure: go.Figure, moment: datetime) -> None:
 
 
 def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: bool) -> bool:
-    """Mark where the machine changed, with a text to be pointed at; gives whether it lies inside.
+    """Mark where the machine changed, by a small mark if nothing moved; gives whether it is inside.
 
-    ``moment`` is when the first run after the change began. If ``is_strong``, something moved; else
-    there is only a small mark at the bottom.
+    ``moment`` is when the first run after the change began; ``text`` is shown on hover.
     """
-    axis: Any = figure.layout.xaxis
-    first, last = map(pd.Timestamp, axis.range)
-    if not first <= pd.Timestamp(moment.astimezone(UTC)).tz_localize(None) <= last:
+    first, last = map(pd.Timestamp, figure.layout.xaxis.range)
+    if not first <= _naive(moment) <= last:
         return False
     if is_strong:
         mark_place(figure, _written(moment), _MACHINE, "dash")
@@ -195,22 +187,9 @@ def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: b
 
 
 def mark_gap(figure: go.Figure, since: datetime, until: datetime, text: str) -> None:
-    """Shade the time in which nothing was measured.
-
-    The axis is widened to ``until``, which is now.
-    """
+    """Shade the time in which nothing was measured; the axis is widened to ``until``, now."""
     _widen(figure, until)
-    figure.add_shape(
-        type="rect",
-        x0=_written(since),
-        x1=_written(until),
-        y0=0,
-        y1=1,
-        yref="paper",
-        fillcolor=_SHADE,
-        line={"width": 0},
-        layer="below",
-    )
+    figure.add_shape(**span(_written(since), _written(until), _SHADE))
     figure.add_annotation(
         x=_written(until),
         y=0.98,
@@ -226,10 +205,14 @@ def mark_gap(figure: go.Figure, since: datetime, until: datetime, text: str) -> 
 def _widen(figure: go.Figure, moment: datetime) -> None:
     axis: Any = figure.layout.xaxis
     first, last = map(pd.Timestamp, axis.range)
-    naive = pd.Timestamp(moment.astimezone(UTC)).tz_localize(None)
+    naive = _naive(moment)
     if naive >= last:
         edge = naive + (naive - first) * _ROOM
         axis.range = [axis.range[0], edge.strftime(_SECONDS)]
+
+
+def _naive(moment: datetime) -> pd.Timestamp:
+    return pd.Timestamp(moment.astimezone(UTC)).tz_localize(None)
 
 
 def _written(moment: datetime) -> str:
