@@ -43,13 +43,9 @@ class ControlKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Whether a scenario did what it must against one other engine.
+    """Whether a scenario did what it must against one other engine: the bad one, or an equal one.
 
-    Attributes:
-        fix: The fix whose absence it must see.
-        ok: Whether the bad engine was seen to be bad, or the equal one was not.
-        metric: The metric that says so, the clearest one.
-        detail: How clearly, for a person.
+    ``fix`` is the one whose absence it must see, ``metric`` the clearest one that says so.
     """
 
     scenario: str
@@ -63,10 +59,8 @@ class Control:
 def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
     """Judge the engine without its fix: it must show the harm that the scenario speaks of.
 
-    Of a run that was stopped, the trials measured until then count.
-
-    The run holds contract and accuracy trials of both sides; ``healthy`` and ``bad`` are indices
-    into its builds.
+    The run, of which the trials until it was stopped count, holds contract and accuracy trials of
+    both sides; ``healthy`` and ``bad`` are indices into its builds.
     """
     if scenario.harm == "death":
         return _death_control(scenario, run, healthy, bad)
@@ -104,8 +98,10 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
         if c.verdict in {Verdict.IMPROVEMENT, Verdict.WORSE_WITHIN} or c.verdict.is_bad_news
     ]
     unexpected = [line for side in (healthy, same) for line in _unexpected(scenario, run, side)]
-    seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))
-    answers = _documents(report)
+    seeds = sum(t.phase is Phase.CONTRACT for side in (healthy, same) for t in run.measured(side))
+    answers = sum(
+        c.baseline.n for c in report.comparisons if c.metric.kind is Kind.PROPORTION and c.baseline
+    )
     idle = [] if seeds and (answers or scenario.accuracy is None) else ["nothing was looked at"]
     troubles = (*report.failures, *idle, *unexpected, *map(_line, differing))
     calm = f"nothing differs: {seeds} contract trials, {answers} paired answers"
@@ -122,21 +118,17 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
 def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
     """Judge an engine that must live through no contract trial without its fix.
 
-    Sides may share the process that the bad one ends, but no trial of the healthy one fails by it:
-    each trial asks whether its engine is there before it begins.
+    Sides may share the process that the bad one ends: each trial looks first if its engine is
+    there.
     """
-    contract_trials = [
-        trial for trial in run.trials if trial.phase is Phase.CONTRACT and trial.side == bad
-    ]
-    died = [
-        trial.failure for trial in contract_trials if trial.failure and trial.failure.engine_died
-    ]
-    lived = len(contract_trials) - len(died)
+    trials = [one for one in run.trials if one.phase is Phase.CONTRACT and one.side == bad]
+    died = [one.failure for one in trials if one.failure and one.failure.engine_died]
+    lived = len(trials) - len(died)
     ill = [trial.failure.reason for trial in run.failed(healthy) if trial.failure]
     troubles = [f"the healthy engine failed: {reason}" for reason in ill]
-    if lived or not contract_trials:
+    if lived or not trials:
         troubles.append(f"without the fix the engine lived through {lived} contract trials")
-    lines = [f"the engine died in {len(died)} of {len(contract_trials)} trials"]
+    lines = [f"the engine died in {len(died)} of {len(trials)} trials"]
     lines += [died[0].reason] if died else []
     return Control(
         scenario=scenario.id,
@@ -181,26 +173,13 @@ def _line(comparison: Comparison) -> str:
     return share if p_value is None else f"{share}, adjusted p {p_value:.1g}"
 
 
-def _documents(report: Report) -> int:
-    return sum(
-        c.baseline.n for c in report.comparisons if c.metric.kind is Kind.PROPORTION and c.baseline
-    )
-
-
 def slow_control(scenario: Scenario, run: Run, healthy: int, slow: int) -> Control:
-    """Judge the engine with the planted fault: its curve must be called a regression.
-
-    The run holds performance trials of both sides; ``healthy`` and ``slow`` are indices into its
-    builds.
-    """
+    """Judge the engine with the planted fault: its curve must be called a regression."""
     return _control(scenario, run, (healthy, slow), ControlKind.KNOWN_BAD, {Verdict.REGRESSION})
 
 
 def same_curve_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Control:
-    """Judge the healthy engine against itself: the curves must be shown to be within the margin.
-
-    One equal curve in 20 is worse within it by chance.
-    """
+    """Judge the healthy engine against itself: all within the margin, one in 20 worse by chance."""
     same_enough = {Verdict.EQUIVALENT, Verdict.WORSE_WITHIN}
     return _control(scenario, run, (healthy, same), ControlKind.A_A, same_enough)
 

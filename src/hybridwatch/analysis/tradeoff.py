@@ -28,7 +28,7 @@ class LoadPoint:
         interactivity: Tokens per second of the typical request.
         throughput: Tokens per second per GPU, or of the engine where there is none.
         goodput: Requests per second that keep the objective; ``None`` where none is stated.
-        joules_per_token: Energy; ``None`` where no driver counts it.
+        joules_per_token: ``None`` where no driver counts it.
     """
 
     load: float
@@ -61,21 +61,14 @@ class SideCurve:
     @property
     def best_goodput(self) -> LoadPoint | None:
         """The load under which the most requests keep the objective; ``None`` without one."""
-        stated = [point for point in self.points if point.goodput is not None]
-        return max(stated, key=lambda point: _middle(point.goodput), default=None)
-
-
-def _middle(spread: Spread | None) -> float:
-    return 0.0 if spread is None else spread.middle
+        stated = [(one, one.goodput.middle) for one in self.points if one.goodput is not None]
+        best = max(stated, key=lambda found: found[1], default=None)
+        return None if best is None else best[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Interactivities at which one side gives more throughput, beyond noise.
-
-    Attributes:
-        low: Where it begins, tokens per second of a request.
-    """
+    """Interactivities, tokens per second, at which one side gives more throughput beyond noise."""
 
     better: Better
     low: float
@@ -86,10 +79,8 @@ class Stretch:
 class Tradeoff:
     """Two curves next to each other.
 
-    Attributes:
-        common: Lowest and highest interactivity that the median points of both sides reached;
-            ``None`` where there is no such range.
-        stretches: Where a side is better, from the lowest interactivity on.
+    ``common`` is the lowest and highest interactivity that the median points of both sides reached,
+    if there is such a range. ``stretches`` begin at the lowest.
     """
 
     baseline: SideCurve
