@@ -286,7 +286,6 @@ def compare_exact(
 
 
 def _varies(*sides: Summary) -> bool:
-    """Whether trials of one side counted differently, so that a count is no exact number."""
     return any(len(set(side.values)) > 1 for side in sides)
 
 

@@ -161,7 +161,6 @@ def _unexpected(scenario: Scenario, run: Run, side: int) -> Iterator[str]:
 
 
 def _line(comparison: Comparison) -> str:
-    """One comparison in a few words: how many trials tell it, or how many answers."""
     left, right = comparison.baseline, comparison.contender
     if left is None or right is None:
         return f"{comparison.metric.id}: {comparison.verdict.value}"

@@ -284,7 +284,6 @@ def _within_blocks(
     part: Sequence[int],
     test: Callable[[Sequence[BlockRow]], Sequence[tuple[Tail, Tail]]],
 ) -> dict[int, _PValues]:
-    """Test a part of a family at its share of the level."""
     if not part:
         return {}
     found = {}
@@ -303,7 +302,6 @@ def _row(draft: Comparison) -> BlockRow:
 
 
 def _is_worse(draft: Comparison) -> bool:
-    """Say whether a comparison of two sides that have values went the bad way."""
     if draft.baseline is None or draft.contender is None:
         raise ValueError("a comparison with a p-value has two sides")
     change = draft.contender.center - draft.baseline.center

@@ -204,7 +204,6 @@ def _reasons(seen: MachineState) -> set[str]:
 
 
 def _sharing(trials: Sequence[Trial]) -> Iterator[str]:
-    """GPUs on which others held memory during any trial, of either side."""
     around = [trial.surroundings.gpus for trial in trials if trial.surroundings is not None]
     most = [max((gpu.others_bytes or 0 for gpu in gpus), default=0) for gpus in around]
     shared = [size for size in most if size > _OTHERS_BYTES]
@@ -233,7 +232,6 @@ def _used_by_others(trials: Sequence[Trial]) -> str:
 
 
 def _seen(reading: _Reading, trials: Sequence[Trial]) -> tuple[float, ...]:
-    """The reading around each trial that has it, in order of measurement."""
     around = (trial.surroundings for trial in trials)
     values = (reading.of(seen) for seen in around if seen is not None)
     return tuple(value for value in values if value is not None)

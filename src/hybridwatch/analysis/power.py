@@ -136,7 +136,6 @@ def _beyond(needed: int, present: int) -> int:
 
 
 def _log_spread(baseline: Sequence[float], contender: Sequence[float]) -> float | None:
-    """Pool the standard deviation of the logarithms within the sides."""
     freedom = len(baseline) + len(contender) - 2
     if freedom < 1 or min(*baseline, *contender) <= 0:
         return None

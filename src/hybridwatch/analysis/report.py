@@ -259,7 +259,6 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
 def _compare_looks(
     subjects: Sequence[Subject], looks: tuple[Run, Run]
 ) -> tuple[Sequence[Comparison], Sequence[Comparison]]:
-    """Compare what was timed in each of two looks alone."""
     timed = [one for one in subjects if one.metric.kind.has_noise]
     first, second = (
         [compare(build_pair(one, *list_sides(look))) for one in timed] for look in looks

@@ -110,7 +110,6 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
 
 
 def _lacks_oracle(side: OneSide) -> bool:
-    """Whether right answers were not yet written down when a side was measured."""
     trials = side.trials(Phase.CONTRACT)
     return bool(trials) and not any(
         WRONG_ANSWERS in {*trial.unsupported, *(one.metric for one in trial.samples)}

@@ -15,10 +15,8 @@ if TYPE_CHECKING:  # it waits for scipy.stats, which few screens need
 class Checkout:
     """What is known of the suite itself. Everything may be missing: records stand alone.
 
-    Attributes:
-        builds: Release by name, as ``engine/builds.toml`` lists them.
-        calibration: Reads it on demand; ``None`` where it was never made.
-        problems: What could not be read, a line each.
+    ``builds`` are releases by name, as ``engine/builds.toml`` lists them; ``problems`` what could
+    not be read, a line each.
     """
 
     scenarios: Mapping[str, Scenario] = field(default_factory=dict)

@@ -23,9 +23,7 @@ MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"
 
 
 def with_known_bad(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
-    """Separate the scenarios that have a fix to take out from those that have none.
-
-    The text says which were left out; it is empty if all have one.
+    """Separate the scenarios that have a fix to take out; a text names those that have none.
 
     Raises:
         ScenarioError: None has one.

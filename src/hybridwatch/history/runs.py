@@ -86,14 +86,12 @@ def latest_comparisons(index: Index, /) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run in a list.
+    """A run in a list, with labels of its ``builds``, baseline first; one or two.
 
     Attributes:
         record: Its record, below the results folder.
-        started_at: UTC.
-        builds: Labels, baseline first; one or two.
-        verdict: The worst of its comparisons; ``None`` without a report.
-        trouble: Why it has no report; empty with one.
+        verdict: The worst of its comparisons; ``None`` without a report, of which ``trouble`` says
+            why.
         sha256: Of the record; empty for one of the first schema.
         is_control: Whether its contender is bad on purpose.
     """

@@ -29,14 +29,7 @@ MAX_TOKENS: Final = 1_048_576
 
 
 class Span(Part):
-    """How long something is: one of the lengths ``k * multiple_of + plus`` from low to high.
-
-    Attributes:
-        low: The smallest length; ``from`` in a file.
-        high: The largest length; ``to`` in a file.
-        multiple_of: Lengths are so many apart, such as a block of the cache.
-        plus: How far beyond a multiple.
-    """
+    """How long something is: one of the lengths ``k * multiple_of + plus`` from low to high."""
 
     low: Tokens = Field(alias="from")
     high: Tokens = Field(alias="to")
@@ -70,11 +63,7 @@ class Span(Part):
 
 
 class LengthsRow(Span):
-    """One length for each request, in the order of the requests; nothing is drawn.
-
-    Attributes:
-        each: The lengths.
-    """
+    """One length for each request, in the order of the requests; nothing is drawn."""
 
     each: tuple[Tokens, ...] = Field(strict=False, min_length=1)
 
@@ -141,12 +130,7 @@ Step = Annotated[int, Field(ge=0, le=MAX_STEPS)]
 
 
 class Abort(Part):
-    """A client that goes away.
-
-    Attributes:
-        request: Number of its request in the wave, from 0.
-        step: Engine step before which it goes; a request that is answered by then stays answered.
-    """
+    """A client that goes away before a ``step`` from its ``request``, unless answered."""
 
     request: Annotated[int, Field(ge=0, le=1_000_000)]
     step: Step
@@ -290,7 +274,6 @@ def _contradictions_of_arrival(wave: Wave) -> Iterator[Contradiction]:
 
 
 def _contradictions_of_rows(wave: Wave) -> Iterator[Contradiction]:
-    """A list must have one entry for each request."""
     rows = {
         "at_step": wave.at_step or None,
         "input_tokens": getattr(wave.input_tokens, "each", None),
@@ -378,7 +361,6 @@ def _contradictions_of_prefix(wave: Wave) -> Iterator[Contradiction]:
 
 
 def _contradictions_of_shares(wave: Wave) -> Iterator[Contradiction]:
-    """A prompt has more than its prefix."""
     row = wave.shared_prefix_tokens
     if isinstance(row, tuple) and wave.text == "recall":
         yield "shared_prefix_tokens", 'expected one number with text "recall", found a list'

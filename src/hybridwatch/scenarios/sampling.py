@@ -27,8 +27,7 @@ class SamplingParams(Part):
     ``v1/sample/sampler.py``).
 
     Attributes:
-        stop: Texts that end an answer.
-        stop_token_ids: Tokens that end it.
+        stop: Texts that end an answer, as ``stop_token_ids`` do.
         ignore_eos: Whether the end-of-text token does not; here it does not by default.
         min_tokens: As many tokens come before anything but the length ends it.
         top_k: Draw from so many tokens, the likeliest; 0 for all.

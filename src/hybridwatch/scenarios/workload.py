@@ -19,18 +19,8 @@ from hybridwatch.scenarios.validation import (
 )
 
 _REQUEST_KEYS: Final = (
-    "requests",
-    "input_tokens",
-    "output_tokens",
-    "early_finish",
-    "shared_prefix_tokens",
-    "prefixes",
-    "first_prefix",
-    "text",
-    "temperature",
-    "sampling_seed",
-    "n",
-    "sampling_params",
+    *("requests", "input_tokens", "output_tokens", "early_finish", "shared_prefix_tokens"),
+    *("prefixes", "first_prefix", "text", "temperature", "sampling_seed", "n", "sampling_params"),
 )
 """Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 
@@ -40,7 +30,6 @@ class Generation(Part):
 
     Attributes:
         prompts: Requests of one trial.
-        input_tokens: Length of each prompt.
         output_tokens: Length of each answer; the end-of-text token is ignored.
         max_concurrency: Requests in flight at once.
         seed: Of the prompts; the same seed gives the same prompts.
@@ -65,7 +54,6 @@ class Workload(Part):
             requests, as a data-parallel rank does while others are at work.
         prelude: Comes and goes before each trial of each phase; its batch rows stay behind.
         waves: The requests of a contract trial, after the prelude.
-        generation: The load under which everything is timed.
     """
 
     seed: Seed
@@ -77,14 +65,11 @@ class Workload(Part):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, content: Any) -> Any:
-        """Give each wave that asks again what the wave before it asks."""
         if not isinstance(content, Mapping):
             return content
         sections = {key: content[key] for key in ("prelude", "waves") if key in content}
         lists = {key: waves for key, waves in sections.items() if isinstance(waves, list)}
-        refuse(
-            *(one for key, waves in lists.items() for one in _contradictions_of_again(key, waves))
-        )
+        refuse(*(one for lost in lists.items() for one in _contradictions_of_again(*lost)))
         return {**content, **{key: _completed(waves) for key, waves in lists.items()}}
 
     @property
@@ -144,10 +129,8 @@ def _contradictions_of_turn(key: str, before: Wave, wave: Wave) -> Iterator[Cont
         expected = f"as many as the wave that it continues ({before.requests})"
         yield f"{key}.requests", f"expected {expected}, found {wave.requests}"
     if wave.continues and not before.can_be_continued:
-        yield (
-            f"{key}.continues",
-            "expected a wave before it without temperature, aborts, prompt_logprobs",
-        )
+        wanted = "a wave before it without temperature, aborts, prompt_logprobs"
+        yield f"{key}.continues", f"expected {wanted}"
     if wave.again and before.continues:
         yield f"{key}.again", "expected a wave before it that continues none"
     if (wave.again or wave.continues) and before.overlap_after_steps is not None:
@@ -168,12 +151,7 @@ _Milliseconds = Annotated[float, Field(ge=0.001, le=10_000_000)]
 
 
 class Objective(Part):
-    """A service-level objective: what each request must keep to be counted as goodput.
-
-    Attributes:
-        ttft_ms: The longest time to the first token, milliseconds; None for any.
-        tpot_ms: The longest time per output token after it, milliseconds; None for any.
-    """
+    """A service-level objective: what each request must keep, milliseconds, to count as goodput."""
 
     ttft_ms: _Milliseconds | None = None
     tpot_ms: _Milliseconds | None = None
@@ -246,12 +224,8 @@ def contradictions_of_sweep(sweep: Sweep | None, load: Generation) -> Iterator[C
         expected = f"at most workload.generation.max_concurrency ({load.max_concurrency})"
         yield "sweep.max_concurrency", f"expected {expected}, found {most}"
     if load.output_tokens == 1:
-        yield (
-            "workload.generation.output_tokens",
-            "expected at least 2 with a sweep: one token has no time per output token",
-        )
+        why = "one token has no time per output token"
+        yield "workload.generation.output_tokens", f"expected at least 2 with a sweep: {why}"
     if load.request_rate is not None:
-        yield (
-            "workload.generation.request_rate",
-            f"expected none with a sweep, found {load.request_rate:g}",
-        )
+        found = f"{load.request_rate:g}"
+        yield "workload.generation.request_rate", f"expected none with a sweep, found {found}"

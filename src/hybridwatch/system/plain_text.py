@@ -45,8 +45,7 @@ def visible(text: str) -> str:
 def csv_cell(value: object) -> object:
     """Give a value for a CSV that no spreadsheet computes: an apostrophe marks it as text.
 
-    A value that is no text stays what it is. So does the text of a plain number, which may have a
-    sign, an exponent, and a percent sign or a word as its unit.
+    Plain numbers as text stay: with a sign, an exponent, and a percent sign or a word as unit.
     """
     return _text_cell(value) if isinstance(value, str) else value
 

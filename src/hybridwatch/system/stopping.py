@@ -39,8 +39,6 @@ _guards: set["weakref.ref[subprocess.Popen[bytes]]"] = set()
 
 
 class _Stop:
-    """The request, and the thread that sees it through."""
-
     def __init__(self) -> None:
         self.requested = False
         self._signalled, self._wakeup = os.pipe()
@@ -91,7 +89,6 @@ class _Stop:
 
 
 def _running() -> list["subprocess.Popen[bytes]"]:
-    """The guards that were not seen to end."""
     guards = [reference() for reference in tuple(_guards)]
     return [one for one in guards if one is not None and one.returncode is None]
 

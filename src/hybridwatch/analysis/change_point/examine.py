@@ -279,7 +279,6 @@ def _point(series: _Series, levels: Levels, nth: int, place: ChangePlace) -> Cha
 
 
 def _difference(stretch: Segment, cut: int) -> tuple[float, float]:
-    """Estimate the difference of two levels, and half the width of the interval around it."""
     scale, n = stretch.noise.scale, stretch.values.size
     left, right = stretch.values[:cut], stretch.values[cut:]
     low, high = scan.level_of(left, scale), scan.level_of(right, scale)

@@ -118,7 +118,6 @@ def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
 
 
 def _distances(values: Array, cut: int) -> tuple[Array, float]:
-    """Distances from the levels on both sides, and the difference of these."""
     unit = _deviation(np.diff(values)) / math.sqrt(2)
     low, high = scan.level_of(values[:cut], unit), scan.level_of(values[cut:], unit)
     return np.concatenate((values[:cut] - low, values[cut:] - high)), high - low
@@ -265,7 +264,6 @@ def _find_range(starts: npt.NDArray[np.int64], masses: Array) -> tuple[int, int]
 
 
 def _fits(values: Array, unit: float) -> _Fits:
-    """Fit a drift between every start and every end of a grid, by least squares."""
     last = values.size - 1
     shortest = min(SHORTEST, last - 1)
     count = min(_GRID, last - shortest + 1)

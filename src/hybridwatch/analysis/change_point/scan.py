@@ -71,8 +71,6 @@ NOWHERE: Final = Split(0.0, ())
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What the search for one cut takes, known from the number of points alone."""
-
     share: Array
     step: Array
     jump: Array
@@ -81,8 +79,6 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Excursions:
-    """Every excursion that is looked for in so many points."""
-
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
     part: Array

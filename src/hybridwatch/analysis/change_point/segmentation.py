@@ -185,7 +185,6 @@ def _estimate_law(features: Array, degrees: int) -> _Law | None:
 
 
 def _explained_by_line(features: Array) -> float:
-    """Squared length of what straight lines through all features explain."""
     n = len(features)
     slopes = scan.list_times(n) @ features
     return float(slopes @ slopes) / (n * (n**2 - 1) / 12)

@@ -169,7 +169,6 @@ def _what(cause: Cause) -> str:
 
 
 def _odd_contract(cause: Cause) -> str:
-    """What is said of a contract that was broken before and still is."""
     one = cause.lead.comparison
     if one is None or one.baseline is None or one.contender is None:
         return ""
