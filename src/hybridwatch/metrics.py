@@ -1,8 +1,7 @@
 """What is measured: metrics with unit, direction, kind and margin, and the one list of them.
 
 Names are vLLM's (``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contract.<name>`` are
-families: any member is a metric with the family's properties. Statistics (``p99``) are derived
-later.
+families: any member is a metric with the family's properties. Statistics (``p99``) come later.
 """
 
 from collections.abc import Mapping
@@ -43,10 +42,7 @@ class Direction(Enum):
 
 
 class Kind(Enum):
-    """What is assumed about the values, and so which test compares them.
-
-    The idea that the unit's nature chooses the test is benchstat's (golang/perf, ``benchmath``).
-    """
+    """What is assumed of values; it chooses the test, as in golang/perf's ``benchmath``."""
 
     EXACT = "exact"
     """Free of noise: one trial a side is enough and any difference counts."""
@@ -112,7 +108,6 @@ class Metric:
         id: vLLM's own word where there is one (``ttft``); families as ``family.member``.
         margin: Half-width of the equivalence band as a fraction of the baseline (``0.05`` is 5 %);
             for proportions an absolute difference; 0 for exact metrics.
-        doc: One sentence: what a value is and how it comes about.
         relevance: What a change must exceed to matter; ``None`` where that is the margin.
     """
 
@@ -149,8 +144,8 @@ _ACCURACY_RELEVANCE: Final = 0.01
 shown within the margin of two points only: one point would take thousands of questions."""
 
 
-def _time(metric_id: str, doc: str) -> Metric:
-    return Metric(metric_id, Unit.SECONDS, Direction.LOWER, Kind.TIME, _MARGIN, doc)
+def _time(metric_id: str, doc: str, unit: Unit = Unit.SECONDS) -> Metric:
+    return Metric(metric_id, unit, Direction.LOWER, Kind.TIME, _MARGIN, doc)
 
 
 def _less(metric_id: str, unit: Unit, doc: str, margin: float = 0.0) -> Metric:
@@ -228,13 +223,10 @@ METRICS: Final[tuple[Metric, ...]] = (
     _time(
         "host_sync_time", "Time that the host waits for the device in an engine step; on CUDA only."
     ),
-    Metric(
+    _time(
         "host_sync_share",
-        Unit.RATIO,
-        Direction.LOWER,
-        Kind.TIME,
-        _MARGIN,
         "Share of an engine step's time in which the host waits for the device; on CUDA only.",
+        Unit.RATIO,
     ),
     _rate(
         "acceptance_length",
@@ -376,18 +368,13 @@ INVERSES: Final[Mapping[str, str]] = {
 WRONG_TOKENS: Final = "contract.wrong_tokens"
 """Requests whose greedy tokens differ from those of the same engine without graphs and drafts, by
 more than a near tie."""
-
 WRONG_ANSWERS: Final = "contract.wrong_answers"
-"""Requests whose greedy tokens, or their probabilities, differ from those of an oracle outside the
-engine."""
-
+"""Requests whose greedy tokens, or their probabilities, differ from an outside oracle's."""
 UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
 """Requests that were asked twice in one trial, and whose tokens differ from the first time."""
-
 WRONG_STREAMS: Final = "contract.wrong_streams"
 """Requests whose text, joined from the chunks of a stream, is not the text that the same tokens
 have in an answer of one piece."""
-
 CHANGED_TOKENS: Final = "contract.changed_tokens"
 """Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
 it is counted when two sides are compared (``analysis.changed_tokens``)."""
@@ -409,7 +396,4 @@ def find_metric(metric_id: str) -> Metric:
     family, dot, member = metric_id.partition(".")
     if dot and member and family in FAMILIES:
         return replace(FAMILIES[family], id=metric_id)
-    for metric in list_metrics()[len(METRICS) :]:
-        if metric.id == metric_id:
-            return metric
-    raise KeyError(metric_id)
+    return {one.id: one for one in reversed(list_metrics()[len(METRICS) :])}[metric_id]

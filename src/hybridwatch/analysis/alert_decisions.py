@@ -218,10 +218,7 @@ class DecisionEntry:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Every decision on one alert, oldest first, and what follows from them.
-
-    ``earlier`` are acts on single metrics or builds, from when each had an alert of its own.
-    """
+    """Every decision on one alert, and ``earlier`` ones on its metrics or builds; oldest first."""
 
     entries: tuple[DecisionEntry, ...] = ()
     earlier: tuple[DecisionEntry, ...] = ()

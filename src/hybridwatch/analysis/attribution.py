@@ -1,13 +1,11 @@
 """Why tokens per second changed: steps per second, acceptance length or batch occupancy.
 
 Of every trial, ``tokens / s = steps / s * requests / step * tokens / (request and step)`` holds to
-the last digit, so the logarithms of the three add up to the logarithm of the throughput, and so do
-their means: what is not explained by one factor is explained by another.
+the last digit, so the logarithms of the three, and their means, add up to that of the throughput.
 
 A factor moved when the t interval of its mean logarithm leaves out zero. One that did not move is
 so called a cause 1 time in 40, since a cause must also have moved the way of the throughput.
-Medians would not add up, and a percentile bootstrap of a mean is too narrow at seven trials; an
-outlier makes a t interval wide, so that nothing is named rather than the wrong thing.
+Medians would not add up, and a percentile bootstrap of a mean is too narrow at seven trials.
 """
 
 import math

@@ -51,11 +51,7 @@ TYPICAL: Final = frozenset({"median", "value", "mean"})
 
 @dataclass(frozen=True, slots=True)
 class CausePart:
-    """One verdict that belongs to a cause.
-
-    ``effect`` is a relative change, or the difference for exact metrics and accuracy.
-    ``comparison`` is there where a report is at hand.
-    """
+    """One verdict of a cause; its effect is relative, or a difference without noise."""
 
     metric: str
     statistic: str

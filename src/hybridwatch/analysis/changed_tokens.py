@@ -1,16 +1,12 @@
 """Tokens across sides: which requests does the contender answer otherwise than the baseline?
 
-Each request of a contract trial is compared with the same request on the other side, at the first
-position that differs. A difference is a *near tie* and does not count if on each side the other
-side's token lies behind the chosen one by at most ``compute_bound`` nats: rounding alone decides
-there. Anything else is a real change.
+Answers are compared at the first position that differs. A difference is a *near tie* and does not
+count if on each side the other side's token lies behind the chosen one by at most
+``compute_bound`` nats: rounding alone decides there. With *one arithmetic* (the same files of the
+engine, arguments, machine, in float32 on a CPU) rounding differs only by which requests share a
+step; with *two* every sum may be rounded otherwise, so the bound is wider.
 
-With *one arithmetic* (the same files of the engine, arguments, machine, in float32 on a CPU)
-rounding differs only by which requests share a step. With *two* (two builds, two machines, a GPU,
-half precision) every sum may be rounded otherwise, so the bound is wider.
-
-Requests that the baseline itself answers otherwise than without graphs are left out: a token that
-was wrong has no claim to stay.
+Requests that the baseline itself answers otherwise than without graphs are left out.
 """
 
 from collections.abc import Iterator, Sequence

@@ -320,10 +320,7 @@ def _share(answers: Answers) -> Summary:
 
 
 def compare_tokens(metric: Metric, tokens: ChangedTokens) -> Comparison:
-    """Give what two sides' contract trials say its verdict.
-
-    The baseline counts 0, since it differs from itself in nothing; the contender its changes.
-    """
+    """Give two sides' contract trials a verdict: the contender counts requests that changed."""
     left = Summary(0.0, (0.0,) * len(tokens.counts))
     right = Summary(max(tokens.counts), tokens.counts)
     assumption = (_ONE_ARITHMETIC if tokens.one_arithmetic else _TWO_ARITHMETICS).format(

@@ -4,7 +4,7 @@ A scenario that cannot see its own bug proves nothing when it is green, and one 
 two equal engines proves nothing when it is red. So each is run against both.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -79,14 +79,8 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
     found = rules + lines
     silent = scenario.harm == "state"
     troubles = (*report.failures, *_blind(contracts, lines, silent=silent))
-    return Control(
-        scenario=scenario.id,
-        fix=scenario.fix,
-        kind=ControlKind.KNOWN_BAD,
-        ok=not troubles,
-        metric=found[0].metric.id if found else WRONG_TOKENS,
-        detail="; ".join((*troubles, *map(_line, found))),
-    )
+    metric = found[0].metric.id if found else WRONG_TOKENS
+    return _judged(scenario, ControlKind.KNOWN_BAD, metric, troubles, map(_line, found))
 
 
 def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Control:
@@ -105,14 +99,8 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
     idle = [] if seeds and (answers or scenario.accuracy is None) else ["nothing was looked at"]
     troubles = (*report.failures, *idle, *unexpected, *map(_line, differing))
     calm = f"nothing differs: {seeds} contract trials, {answers} paired answers"
-    return Control(
-        scenario=scenario.id,
-        fix=scenario.fix,
-        kind=ControlKind.A_A,
-        ok=not troubles,
-        metric=differing[0].metric.id if differing else WRONG_TOKENS,
-        detail="; ".join(troubles) or calm,
-    )
+    metric = differing[0].metric.id if differing else WRONG_TOKENS
+    return _judged(scenario, ControlKind.A_A, metric, troubles, () if troubles else (calm,))
 
 
 def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
@@ -130,14 +118,18 @@ def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Cont
         troubles.append(f"without the fix the engine lived through {lived} contract trials")
     lines = [f"the engine died in {len(died)} of {len(trials)} trials"]
     lines += [died[0].reason] if died else []
-    return Control(
-        scenario=scenario.id,
-        fix=scenario.fix,
-        kind=ControlKind.KNOWN_BAD,
-        ok=not troubles,
-        metric=ENGINE_DIED,
-        detail="; ".join((*troubles, *lines)),
-    )
+    return _judged(scenario, ControlKind.KNOWN_BAD, ENGINE_DIED, troubles, lines)
+
+
+def _judged(
+    scenario: Scenario,
+    kind: ControlKind,
+    metric: str,
+    troubles: Sequence[str],
+    facts: Iterable[str],
+) -> Control:
+    detail = "; ".join((*troubles, *facts))
+    return Control(scenario.id, scenario.fix, kind, not troubles, metric, detail)
 
 
 def _deterministic(report: Report) -> Iterator[Comparison]:

@@ -1,10 +1,9 @@
 """Detection: was the bug of a known-bad control caught, and was the healthy engine clean?
 
-The contender is the baseline with a fix taken out, so a regression is what must be there. The bug
-is *caught* when a broken contract or lost answers tell its engine from the healthy one; times do
-not count, since they differ by chance. The healthy engine is *clean* when it broke no contract and
-got as many answers right as its scenario expects. ``hybridwatch controls`` is stricter: it measures
-again and wants the contract broken under every seed.
+The bug is *caught* when a broken contract or lost answers tell its engine from the healthy one;
+times differ by chance. The healthy engine is *clean* when it broke no contract and got as many
+answers right as its scenario expects. ``hybridwatch controls`` is stricter: it measures again and
+wants the contract broken under every seed.
 """
 
 import math
@@ -35,11 +34,7 @@ class Detection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ControlReading:
-    """One comparison of a control.
-
-    ``old`` and ``new`` are centers of the engines with and without the fix, base units; NaN
-    without.
-    """
+    """One comparison of a control, with the centers of both engines in base units; or NaN."""
 
     metric: str
     statistic: str

@@ -21,10 +21,7 @@ _FILE: Final = re.compile(r"[\w/]+\.py")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that is known of both sides.
-
-    ``what`` is such as ``fix padded-rows-prefilling``, ``flag --max-num-seqs``, ``testbed cores``.
-    """
+    """Something known of both sides, such as ``fix padded-rows-prefilling``, ``testbed cores``."""
 
     what: str
     old: str

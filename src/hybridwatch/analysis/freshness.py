@@ -1,8 +1,7 @@
 """Freshness: measurements that are overdue, and definitions that replaced others.
 
-The digest of a scenario's definition is part of what makes numbers comparable. A definition that
-was changed ends a series, and what was bad in it is answered by the next one; two loads that are
-measured each night are two series that both go on.
+A definition that was changed ends a series, and what was bad in it is answered by the next one; two
+loads that are measured each night are two series that both go on.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping

@@ -1,16 +1,8 @@
 """From a report to pass or fail.
 
-Strict on purpose: a metric that disappeared or failed is bad news like a regression, and a report
-in which nothing could be compared must not pass as "no regression".
-
-Careful on purpose, too: a gate stops people's work. These only warn: a regression that survives the
-false-discovery control of its family, but not Holm's, or is no more than chance gives from run to
-run; what got worse between two runs while it is not known how much runs differ, or on a noisy
-machine without more work of the engine's; and what is worse within the margin.
-
-A policy may say of a metric that it only warns, or is only watched. That is about the size of a
-change: where nothing was measured nothing is green, whatever the policy says. What is broken on
-both sides is not green either: it stops, until the policy names why it is accepted (``known``).
+Strict on purpose: what was not measured or compared, and what is broken, is never green. Careful on
+purpose, too, since a gate stops people's work: what is bad news and not sure only warns. A policy
+is lenient about the size of a change, and about what is broken where it names why (``known``).
 """
 
 from collections import Counter

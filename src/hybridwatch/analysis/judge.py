@@ -1,19 +1,14 @@
 """The verdict of a comparison, once its p-value has passed the report's control.
 
 Significant is beyond noise; relevant is beyond noise *and* beyond the bound of relevance. Only a
-relevant change is a regression or an improvement, and only a proof of sameness is equivalent. What
-is significantly worse and shown to be so by less than the margin is neither: it is shown as what it
-is. Both take a test that rejects on the bad side, so together they are false as often as it is.
+relevant change is a regression or an improvement, and only a proof of sameness is equivalent.
 
 Without control a report of twenty tests cries wolf about every second time even when nothing
 changed. Benjamini-Hochberg (1995) keeps the share of false discoveries small; it holds for
 independent tests and for the positive dependence that latencies of the same requests have
 (Benjamini and Yekutieli 2001). Holm (1979) keeps even one false discovery unlikely, whatever the
-dependence: a gate that stops people's work asks for that.
-
-Every test that is looked at along with others costs these some of their power. So only those stand
-together that answer one question for one reader: whether answers were lost, whether what the gate
-stops became slower, and apart from both what it merely warns of or only watches.
+dependence. Only tests that answer one question for one reader stand together, since each costs the
+others some of their power.
 """
 
 from collections import Counter, defaultdict

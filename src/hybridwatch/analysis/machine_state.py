@@ -1,18 +1,13 @@
 """Whether the machine itself changed while two sides were measured on it.
 
-Every timed trial carries what was seen around it: how long a fixed piece of work took in the
-harness, what others used of the processors, the clocks of processors and GPUs. A change of these is
-no change of the engine. Where both sides were measured in turn, drift meets both alike and only
-what met one side more than the other is held against the result; otherwise all of it is. A GPU that
-had to slow down to save itself, or that was not ours alone, is named in any case.
+Where both sides were measured in turn, drift meets both alike and only what met one side more than
+the other is held against the result; otherwise all of it is.
 
-Of a noisy machine the engine's processor time decides. Neighbours stretch every time, and seven
-blocks do not average that out; waiting for a processor is no part of what an engine worked. So the
-processor time is tested first, by itself; another time or rate is a change only if it changed the
-same way. In a fixed order each test may use the whole level (Maurer, Hothorn and Lehmacher 1995),
-and since either direction is news that must not come by chance, the level is that of both together.
-An engine that waits longer and works as much may be missed; the comparison then says that it was
-held back.
+Of a noisy machine the engine's processor time decides: waiting for a processor is no part of what
+an engine worked. Another time or rate is a change only if it changed the same way. In a fixed order
+each test may use the whole level (Maurer, Hothorn and Lehmacher 1995), and since either direction
+is news that must not come by chance, the level is that of both together. An engine that waits
+longer and works as much may be missed; the comparison then says that it was held back.
 """
 
 import math

@@ -1,22 +1,17 @@
 """Which red verdicts of single sessions stand against chance, such as the luck of a start.
 
-An engine may be faster or slower by the luck of its start (memory layout, order of compilation):
-all trials of a session share that, so that no number of them tells it from a change of the code
-(Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013). How much starts differ
-is learned from earlier sessions of the same question: from differences of neighbouring ones, which
-a lasting change meets once, beyond what trials explain. The baseline is the same build every time:
-where its own level is off, so is the effect, and that much is taken off (a control variate).
+All trials of a session share the luck of its start, so that no number of them tells it from a
+change of the code (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013). How
+much starts differ is learned from differences of neighbouring sessions of the same question, which
+a lasting change meets once. The baseline is the same build every time: where its own level is off,
+so is the effect, and that much is taken off (a control variate).
 
-A red stands if it is ``_STANDS`` standard errors away from no change, alone or together with the
-sessions after it, up to ten in a row: what repeats, stands. A step that is no larger than what
-starts differ by takes as many nights as it takes to distinguish it from luck.
+A red stands if it is ``_BAR`` standard errors away from no change, alone or together with the
+sessions after it, up to ten in a row: what repeats, stands. Where a few starts are far slower than
+the others, a red waits while as many slow starts in a row may be chance.
 
-That supposes that starts differ by about as much each time. Where a few are far slower than the
-others, these are counted: a red waits while as many slow starts in a row may be chance.
-
-Shares of right answers do not hang on the start. But a test at 5 % every night calls equal engines
-worse some three times in 90 nights, wherever close choices between tokens fall either way: their
-reds stand in the same manner, from ``_ANSWERS_STAND`` standard errors on.
+Shares of right answers do not hang on the start, but a test at 5 % every night calls equal engines
+worse some three times in 90 nights. Their reds stand in the same manner, from ``_ANSWERS_BAR`` on.
 """
 
 import math

@@ -62,11 +62,7 @@ _STEPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """One metric within blocks.
-
-    ``ratios`` are logarithms of contender / baseline, positive where worse. ``shares_variance`` is
-    whether the row shares its scale with others that do.
-    """
+    """One metric's log ratios of blocks, positive where worse; it may share its scale."""
 
     ratios: tuple[float, ...]
     shares_variance: bool

@@ -21,14 +21,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """What a side gave under one load, over its trials.
+    """What a side gave under one load, over its trials; units are those of ``docs/json.md``.
 
-    Attributes:
-        load: Requests in flight, or requests that arrive per second.
-        interactivity: Tokens per second of the typical request.
-        throughput: Tokens per second per GPU, or of the engine where there is none.
-        goodput: Requests per second that keep the objective; ``None`` where none is stated.
-        joules_per_token: ``None`` where no driver counts it.
+    ``load`` counts requests in flight, or that arrive per second. ``goodput`` is ``None`` without
+    an objective, ``joules_per_token`` where no driver counts energy.
     """
 
     load: float
@@ -40,14 +36,10 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class SideCurve:
-    """The curve of a side.
+    """The curve of a side, from the lowest load to the highest; as in ``docs/json.md``.
 
-    Attributes:
-        knob: What was turned: ``max_concurrency`` or ``request_rate``.
-        gpus: GPUs of its engine; 0 on a CPU.
-        slo: Metric to the largest value of a request that counts as goodput, seconds.
-        points: From the lowest load to the highest.
-        clock: Whose seconds their rates count.
+    ``gpus`` is 0 on a CPU. ``slo`` has the largest seconds of a request that counts as goodput.
+    ``clock`` is whose seconds the rates count.
     """
 
     build: str

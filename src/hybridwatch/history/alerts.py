@@ -72,7 +72,19 @@ def judged_from(index: Index) -> list[JudgedMetric]:
     questions = (_question(*values) for values in zip(*parts, strict=True))
     lasting = _lasting(answers).tolist()
     rows = zip(questions, verdicts, effects, runs, moments, gates, lasting, strict=True)
-    return [_judged(*row) for row in rows]
+    return [
+        JudgedMetric(
+            question,
+            Verdict(value),
+            None if math.isnan(effect) else effect,
+            run,
+            moment.to_pydatetime(),
+            # The index asks a gate without a policy: it warns only of what Holm's control doubts.
+            sure=not (value == Verdict.REGRESSION.value and gate == Action.WARN.value),
+            lasts=lasts,
+        )
+        for question, value, effect, run, moment, gate, lasts in rows
+    ]
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
@@ -145,28 +157,6 @@ def _question(*parts: str) -> AlertQuestion:
     return AlertQuestion(**dict(zip(STANDING, parts, strict=True)))
 
 
-def _judged(
-    question: AlertQuestion,
-    value: str,
-    effect: float,
-    run: str,
-    moment: pd.Timestamp,
-    gate: str,
-    lasts: bool,
-) -> JudgedMetric:
-    verdict = Verdict(value)
-    return JudgedMetric(
-        question=question,
-        verdict=verdict,
-        effect=None if math.isnan(effect) else effect,
-        run_id=run,
-        started_at=moment.to_pydatetime(),
-        # The index asks a gate without a policy: it warns only of what Holm's control doubts.
-        sure=not (verdict is Verdict.REGRESSION and gate == Action.WARN.value),
-        lasts=lasts,
-    )
-
-
 _VERDICTS: Final[Mapping[Detection | None, Verdict]] = {
     Detection.MISSED: Verdict.FAILED,
     Detection.CAUGHT: Verdict.EQUIVALENT,
@@ -222,10 +212,7 @@ def _timelines(index: Index, policy: Policy, known: frozenset[KnownScenarios]) -
 
 
 def judged_controls(controls: Sequence[ControlRun]) -> Iterator[JudgedMetric]:
-    """Yield what known-bad controls say: one that is not caught has failed.
-
-    The regressions in them are wanted and no news; that there are none would be.
-    """
+    """Yield what known-bad controls say: one not caught has failed; regressions are no news."""
     for control in controls:
         verdict = _VERDICTS.get(control.detection)
         if control.role is Role.KNOWN_BAD and verdict is not None:

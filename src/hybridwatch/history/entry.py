@@ -51,10 +51,7 @@ def _slim(run: Run) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class SideTrials:
-    """One metric of one side, 0 the baseline.
-
-    ``values`` are of each trial, in base units, never empty; for a proportion the trial's share.
-    """
+    """One metric of one side (0: baseline), in base units; of a proportion each trial's share."""
 
     side: int
     build: str
@@ -98,10 +95,7 @@ BUILDS: Final = "metadata_build_time"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the engine's code, over one side's trials; ``reads`` and ``seconds`` per step.
-
-    ``kind`` is, of waits for a device, what most of them were.
-    """
+    """A place in the engine's code; per step, and what most of its waits for a device were."""
 
     reads: float
     seconds: float

@@ -1,11 +1,9 @@
 """When the machine changed under both builds: the unchanged baseline is the control.
 
 A night on which the baseline of most scenarios of a testbed moves the same way, and the contender
-with it, is the machine's: the baseline is the same code as before. Levels are logarithms of how
-slow a build is; of each scenario the median over its metrics counts, and of a night the median over
-scenarios. It has to last: three nights, or what there is of them where a fact that is recorded of
-the machine changed on that night. How much nights differ by themselves is learned from those
-before. Facts that changed while nothing moved are named too, since they explain what comes later.
+with it, is the machine's. Levels are logarithms of how slow a build is; of each scenario the median
+over its metrics counts, and of a night the median over scenarios. It has to last: three nights, or
+what there is of them where a fact that is recorded of the machine changed on that night.
 """
 
 import json

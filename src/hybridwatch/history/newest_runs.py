@@ -242,10 +242,7 @@ def _of_releases(old: str, new: str, reports: Sequence[Report], policy: Policy) 
 def _no_longer_watched(
     runs: Sequence[Stored], fresh: Sequence[Stored], policy: Policy, now: datetime
 ) -> Iterator[Absent]:
-    """Comparisons, a line a pair of builds, that are too old where others go on without the build.
-
-    Of two releases there is none, since they get no new builds.
-    """
+    """Old comparisons whose build none of those that go on watches, a line a pair of builds."""
     places = {_place(stored.run) for stored in fresh}
     watched = {(*_place(stored.run), name_line(stored.run.builds[-1])) for stored in fresh}
     by_pair: defaultdict[tuple[str, ...], list[Run]] = defaultdict(list)

@@ -54,11 +54,7 @@ class VerdictRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellStatus:
-    """The newest verdict on one metric of one pair of builds.
-
-    ``row`` is as the index has it; its effect is NaN without one. ``metric`` is ``None`` when this
-    hybridwatch does not know it. ``medians`` are the contender's last ones, oldest first.
-    """
+    """The newest verdict on one metric (``None``: unknown) and pair; medians oldest first."""
 
     row: VerdictRow
     metric: Metric | None

@@ -32,11 +32,7 @@ def old_runs(index: Index) -> list[OldRun]:
 def runs_that_stay(
     results: Path, index: Index, alerts: Iterable[Alert], say: Callable[[int, int], None]
 ) -> dict[str, str]:
-    """Name the runs that have to stay whole, and why: the first reason of each.
-
-    ``say`` is called with how many series were examined, of how many. Files that cannot be read are
-    a ``RecordError``.
-    """
+    """Name the runs that have to stay whole, and why; ``say`` gets series done, and all."""
     every = dict.fromkeys(index.runs()["run"].tolist())
     reasons = (
         ((run, "an example that came with hybridwatch") for run in read_examples(results)),

@@ -72,10 +72,7 @@ def bad_on_purpose(index: Index) -> frozenset[str]:
 
 @cached_per_index
 def latest_comparisons(index: Index, /) -> pd.DataFrame:
-    """Give ``Index.latest_verdicts`` without those of controls; to be read only.
-
-    Definitions of a scenario that have ended say nothing of what holds now.
-    """
+    """Give ``Index.latest_verdicts`` of what goes on, without controls'; to be read only."""
     roles = list_roles(index).items()
     controls = {record for record, role in roles if role is not Role.COMPARISON}
     latest, ended = index.latest_verdicts(), ended_definitions(index)

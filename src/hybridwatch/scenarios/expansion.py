@@ -100,9 +100,6 @@ class PlannedRequest:
         delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
         at_step: Engine step of the wave before which it comes, when the wave arrives by steps.
         abort_at_step: The one before which its client goes away; None for one that is answered.
-        temperature: Of a sampled answer, drawn from ``sampling_seed``; 0 for the likeliest tokens.
-        n: Answers to it.
-        priority: Lower numbers go first in an engine that schedules by priority.
         streamed: Whether its answer comes chunk by chunk.
     """
 
@@ -138,15 +135,7 @@ class PlannedRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedWave:
-    """One wave, ready to be sent, its requests in the order in which they arrive.
-
-    Attributes:
-        max_concurrency: Requests in flight at once, for a queue.
-        continues: Prompts begin with prompt and answer of the same place in the wave before.
-        again: The requests are those of the wave before.
-        token_budget: Most tokens of an engine step; None for the engine's own.
-        idle_s: Seconds without a request before it.
-    """
+    """One wave, ready to be sent, its requests in the order in which they arrive; as ``Wave``."""
 
     requests: tuple[PlannedRequest, ...]
     arrival: Arrival = "together"

@@ -1,11 +1,8 @@
 """The fixes and faults that scenarios and builds can name: what is shipped, and the user's own.
 
-What is shipped is in ``fixes.toml``, part of this package and of the plugin in the engine
-(``hybridwatch_engine.fixes``), which holds what each fix does.
-
-A user's own fixes and faults, which can be mutants and are planted by a label
-(``cpu-0.27.1+mine``), are in folders of the home and of packages that name themselves. Files there
-say what each is, modules next to them what it does. The engine is given the folders.
+Those are in folders of the home and of packages that name themselves, and the engine is given the
+folders: files there say what each is, modules next to them what it does. Faults can be mutants and
+are planted by a label (``cpu-0.27.1+mine``).
 """
 
 import hashlib

@@ -89,10 +89,7 @@ def survey(root: Path) -> Survey:
 
 
 def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
-    """Read the scenarios that are named by ids or groups (``smoke``), all without any, each once.
-
-    Other files are not opened. Below a home's ``root`` also what is shipped is found.
-    """
+    """Read scenarios by ids or groups (``smoke``), each once, or all; others are not opened."""
     paths = files_by_id(root)
     chosen: dict[str, list[_FilePlace]] = {}
     problems = []

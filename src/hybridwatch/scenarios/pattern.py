@@ -139,42 +139,7 @@ class Abort(Part):
 class Wave(Part):
     """Requests that belong together; the next wave starts when the engine has no more of them.
 
-    Attributes:
-        requests: How many.
-        repeat: Times that the wave is made, each time with other texts.
-        arrival: ``together``: all reach the scheduler in one engine step. ``queue``: at most
-            ``max_concurrency`` are in flight, the next follows when one ends. ``poisson``: ``rate``
-            arrive each second on average, whatever becomes of those before. ``steps``: each before
-            an engine step that ``at_step`` names.
-        max_concurrency: Of a queue, and of nothing else.
-        rate: Of poisson arrivals, and of nothing else.
-        at_step: Of arrival by steps: for each request the step before which it comes. An engine
-            that has run out of requests earlier gets the next one at once.
-        aborts: Clients that go away before they are answered.
-        overlap_after_steps: Steps after which the wave comes on top of the one before it, which
-            still runs; None to wait until that has ended.
-        idle_s: Seconds without a request before the wave.
-        token_budget: Most tokens of an engine step while the wave runs; None for the engine's own.
-        input_tokens: Length of each prompt, its shared prefix included.
-        output_tokens: Length of each answer, unless ``sampling_params`` end it.
-        early_finish: Share of the requests that end early: after 1 to all of the tokens drawn,
-            each as likely.
-        shared_prefix_tokens: Length of the text with which requests start that share one.
-        prefixes: How many such texts, taken in turn. Prefix number k of a workload is the same
-            text in every wave, so that a wave can hit what an earlier one left in the cache.
-        first_prefix: Number of the first prefix taken, to share another wave's or to avoid them.
-        text: ``random`` letters, or ``recall``: a few keys with values, words, and at the end of
-            the prompt the question for one value. With a shared prefix the values are in that.
-        temperature: Of sampled answers; 0 takes the likeliest token each time.
-        sampling_seed: Of sampled answers; request k draws from this seed + k.
-        n: Answers to each request, each sampled.
-        sampling_params: What else the requests ask of their answers, taken in turn.
-        priority: Lower numbers go first in an engine that schedules by priority.
-        continues: Each request goes on from one of the wave before: its prompt and its answer, and
-            then ``input_tokens`` of new text. The next turn of a conversation.
-        again: The requests of the wave before once more, word for word and seed for seed.
-        rank: Data-parallel rank that gets the requests while the others idle; else the engine's
-            load balancer chooses.
+    ``scenarios/README.md`` says what each key means.
     """
 
     requests: Count

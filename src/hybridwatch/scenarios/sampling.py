@@ -86,10 +86,7 @@ DEFAULT_PARAMS: Final = SamplingParams()
 def contradictions_of_params(
     params: tuple[SamplingParams, ...], requests: int, shortest: int, *, draws: bool
 ) -> Iterator[Contradiction]:
-    """Yield each broken rule between what the requests of a wave ask and the wave.
-
-    ``shortest`` is the least length of an answer; ``draws`` is whether there is a temperature.
-    """
+    """Yield each broken rule between a wave, with its ``shortest`` answer, and its params."""
     if len(params) > requests:
         yield "sampling_params", f"expected at most {requests}, one a request, found {len(params)}"
     for at, one in enumerate(params):

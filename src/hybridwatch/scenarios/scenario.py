@@ -63,12 +63,8 @@ class Accuracy(Part):
 class TrialCounts(Part):
     """Trials of each phase and side; accuracy needs none, its documents are its samples.
 
-    Attributes:
-        contract: Passes that count broken contracts; 0 where only speed is looked at.
-        performance: Timed passes.
-        host_sync: Passes with the host-read probe on, which slows the engine.
-        starts: Starts of the engines of each side over which the timed passes are spread, as many
-            to each; at most one for each pass.
+    ``host_sync`` passes have the host-read probe on, which slows the engine. The timed passes are
+    spread evenly over the ``starts``; at most one for each pass.
     """
 
     contract: Annotated[int, Field(ge=0, le=1000)]
@@ -83,10 +79,7 @@ class Expect(Part):
     Attributes:
         exactly: Metrics without noise (exact and count) with their only right value.
         at_least: Metrics that are better when higher, with their lower bound.
-        replayed_layers: Kind of recurrent layers to how many of them each FULL graph of a CPU must
-            replay. Of what is not replayed a contract trial would prove nothing.
-        decoding_rows: A contract trial decodes 1, 2, ... and so many requests in a step by
-            themselves; None where no size of a batch is needed.
+        replayed_layers: Of what is not replayed a contract trial would prove nothing.
     """
 
     exactly: Mapping[MetricId, float] = Field(default_factory=dict)
@@ -105,30 +98,9 @@ _ScenarioId = Annotated[
 
 
 class Scenario(Part):
-    """One declared experiment.
+    """One declared experiment; ``scenarios/README.md`` says what each key means.
 
-    Attributes:
-        id: Path below the scenario folder without suffix; given by the loader, not by the file.
-        why: What goes wrong in the world that this scenario looks for.
-        version: Raised by hand when numbers stop being comparable.
-        fix: The fix whose removal is the known-bad control; ``none`` where no bug is known that it
-            finds, and mutants alone show what it sees.
-        fix_v2: The same on model runner V2, where it is another one; None for the same.
-        requires: Fixes without which there is nothing to see, because the engine dies or is wrong
-            for another reason; both sides of a control have them.
-        harm: How far the fault reaches here. ``answers``: a contract is broken, and tokens or
-            answers are wrong. ``state``: a contract is broken, tokens and answers stay right.
-            ``death``: the engine dies or does not come up.
-        accelerator: What the engine must compute on; None where any will do.
-        since: The first vLLM release whose engine comes up for it; None where any will do.
-        until: The last one; None where none is known that does not.
-        model: A folder of ``models/``, of ``models/configs/`` when weights are made up, or the
-            name of a model on the hub.
-        revision: Which commit, tag or branch of a model on the hub; None for its main branch.
-        accuracy: None where answers say nothing.
-        oracle: The scenario whose right answers are this one's too, since it asks the same of the
-            same model; None for its own.
-        sweep: Loads that a performance trial goes through; None for that of the workload alone.
+    ``id`` is the path below the scenario folder without suffix; the loader gives it, not the file.
     """
 
     id: str

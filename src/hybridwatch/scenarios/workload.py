@@ -26,16 +26,7 @@ _REQUEST_KEYS: Final = (
 
 
 class Generation(Part):
-    """The load under which everything is timed.
-
-    Attributes:
-        prompts: Requests of one trial.
-        output_tokens: Length of each answer; the end-of-text token is ignored.
-        max_concurrency: Requests in flight at once.
-        seed: Of the prompts; the same seed gives the same prompts.
-        request_rate: Requests that arrive per second, at random moments (Poisson); None for as many
-            as may be in flight at once.
-    """
+    """The load under which everything is timed; the end-of-text token is ignored."""
 
     prompts: Count
     input_tokens: Tokens
@@ -46,15 +37,7 @@ class Generation(Part):
 
 
 class Workload(Part):
-    """The work that an engine gets.
-
-    Attributes:
-        seed: Of prelude and waves; contract trial k takes ``seed + k``.
-        idle_dummy_batches: Dummy batches that the engine runs each time it has run out of
-            requests, as a data-parallel rank does while others are at work.
-        prelude: Comes and goes before each trial of each phase; its batch rows stay behind.
-        waves: The requests of a contract trial, after the prelude.
-    """
+    """The work that an engine gets; contract trial k takes ``seed + k``."""
 
     seed: Seed
     idle_dummy_batches: Annotated[int, Field(ge=0, le=4096)] = 0
@@ -170,13 +153,9 @@ class Objective(Part):
 
 
 class Sweep(Part):
-    """Loads that a performance trial goes through, in place of the one of ``generation``.
+    """Loads that a performance trial goes through, rising, in place of the one of ``generation``.
 
-    Attributes:
-        max_concurrency: Requests in flight at once, rising.
-        request_rate: Requests that arrive per second, rising; in place of the former.
-        slo: What a request must keep to be counted as goodput; None for no goodput.
-        known_bad: A planted fault that the curve must detect; None where none is named.
+    Goodput is counted where an ``slo`` is stated; the curve must detect the fault ``known_bad``.
     """
 
     max_concurrency: tuple[Concurrency, ...] = Field(

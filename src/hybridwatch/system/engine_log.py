@@ -1,10 +1,8 @@
 """Finds in an engine's log the error that ended it.
 
 An engine is several processes, and each of them logs the failure of the one below it, so what
-stands last in a log is seldom the cause. The innermost error comes first. Lines that only point at
-another error are passed over, and what the serving process says counts only where the engine's own
-processes say nothing. A process that the kernel kills says nothing at all; then only the process
-that misses it knows.
+stands last is seldom the cause. The innermost error comes first, of the engine's own processes
+before the one that serves; of a process that the kernel kills only what misses it knows.
 """
 
 import re

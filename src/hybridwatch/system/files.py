@@ -123,10 +123,7 @@ def claimed_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def claimed(file: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Claim a file, which is made and stays, until this process ends; yields whether it could.
-
-    With ``wait`` it waits until no other process has it.
-    """
+    """Claim a file until this process ends; yields whether it could. With ``wait`` it can."""
     with file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -43,10 +43,7 @@ def visible(text: str) -> str:
 
 
 def csv_cell(value: object) -> object:
-    """Give a value for a CSV that no spreadsheet computes: an apostrophe marks it as text.
-
-    Plain numbers as text stay: with a sign, an exponent, and a percent sign or a word as unit.
-    """
+    """Give a value that no spreadsheet computes: text is marked, unless it is a plain number."""
     return _text_cell(value) if isinstance(value, str) else value
 
 

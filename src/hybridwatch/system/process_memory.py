@@ -20,10 +20,7 @@ _FORGET_PEAK: Final = "5"
 
 @dataclass(frozen=True, slots=True)
 class ProcessMemory:
-    """Bytes of a family of processes, and by how much each held more since its peak was forgotten.
-
-    They need not have done so at the same time.
-    """
+    """Bytes of a family of processes, now and at peaks, which need not be at the same time."""
 
     resident: int
     peak: int

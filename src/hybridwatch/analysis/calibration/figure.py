@@ -131,10 +131,7 @@ def share(name: str, what: str, outcomes: Sequence[bool], bound: Bound | None = 
 def gain(
     name: str, what: str, hits: Sequence[bool], lucks: Sequence[bool], bound: Bound | None = None
 ) -> Figure:
-    """Compute how much oftener a change is found where there is one than where there is none.
-
-    Both outcomes belong to the same noise, so Tango's interval for paired shares applies.
-    """
+    """Compute how much oftener a change is found than luck: Tango's interval for paired shares."""
     pairs = Pairs(
         n=len(hits),
         lost=sum(luck and not hit for hit, luck in zip(hits, lucks, strict=True)),

@@ -78,10 +78,7 @@ class History:
 
 
 def describe_drifts(history: History, moments: Sequence[str], *, is_ratio: bool) -> Iterator[str]:
-    """Say each drift in a sentence; if ``is_ratio``, effects are shares of the level.
-
-    ``moments`` says when each point was measured.
-    """
+    """Say each drift in a sentence; if ``is_ratio``, effects are shares of the level."""
 
     def size(effect: float, digits: int) -> str:
         return f"{effect:+.{digits}%}".replace("%", " %") if is_ratio else f"{effect:+.3g}"

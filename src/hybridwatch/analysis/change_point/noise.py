@@ -108,21 +108,14 @@ def _correlation_behind(growth: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NoiseSpread:
-    """How far sums of scores stray by noise.
-
-    ``deviation`` is that of a sum of n scores, over sqrt(n). ``inflation`` is its share that comes
-    from neighbours being alike; 1 for independent noise.
-    """
+    """Deviation of a sum of n scores, over sqrt(n), and its share by likeness of neighbours."""
 
     deviation: float
     inflation: float
 
 
 def compute_least_spread(scores: Array) -> float:
-    """Bound from below what ``compute_spread`` would find, at a fraction of the cost.
-
-    Noise that alternates from point to point is overrated by up to a half.
-    """
+    """Bound ``compute_spread`` from below, cheaply; alternating noise is up to a half too high."""
     steps = scores[1:] - scores[:-1]
     return max(
         _BOLDNESS * math.sqrt(compute_products(steps, steps) / (2 * steps.size)), LEAST_DEVIATION
@@ -156,10 +149,7 @@ def compute_spread(scores: Array, cuts: tuple[int, ...], correlation: float) -> 
 
 
 def compute_inflation(rest: Array, cuts: tuple[int, ...]) -> float:
-    """Say how much further sums of features stray than those of independent ones.
-
-    ``rest`` has a row of features for each point; their means between the ``cuts`` are 0.
-    """
+    """Compute how much further sums of features, a row a point, stray than independent ones."""
     n = len(rest)
     alike = float(np.einsum("ij,ij->", rest[1:], rest[:-1]) / np.einsum("ij,ij->", rest, rest))
     return _inflation(_unbiased(alike, n, len(cuts)), 1 / math.sqrt(n))
@@ -194,10 +184,7 @@ def _inflation(alike: float, error: float) -> float:
 
 
 def compute_scores(values: Array, unit: float | Array) -> Array:
-    """Count distances from the median in units of noise, and clip them.
-
-    Where ``unit``, the standard deviation of a point, or of each, is 0, any is as far as can be.
-    """
+    """Count distances from the median in units of noise (0: as far as can be), and clip them."""
     away: Array = values - compute_medians(values)
     if isinstance(unit, float) and unit == 0:
         extremes: Array = np.sign(away) * CLIP
@@ -227,10 +214,7 @@ _PURE: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class TwoLevels:
-    """What falls on one of two levels, in the unit of the values; ``share`` on the higher one.
-
-    ``by_run`` is whether a run as a whole falls on one; else each trial does.
-    """
+    """Two levels of whole runs (``by_run``) or of trials, in their unit; ``share`` is higher."""
 
     low: float
     high: float

@@ -198,10 +198,7 @@ _GRID: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """A level that moves, by ``total``, until ``end``, where it stands still again, or the last.
-
-    ``start`` is the likeliest first point that has moved; ``first`` to ``last`` holds it with 95 %.
-    """
+    """A level that moves from ``start`` (95 %: ``first`` to ``last``) to ``end``, by ``total``."""
 
     start: int
     first: int

@@ -53,10 +53,7 @@ def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The best place to cut: the first point of each new level, one or two.
-
-    ``strength`` is over what is needed, before division by the scores' own deviation.
-    """
+    """The best place to cut: first points of new levels; strength over what is needed."""
 
     strength: float
     cuts: tuple[int, ...]

@@ -198,10 +198,7 @@ _STANDS: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """A series cut into levels, at the first point of each new one, ascending.
-
-    ``strengths`` says how clearly each stands between its neighbours; 1 is just enough.
-    """
+    """A series cut at the first point of each new level; a strength of 1 is just enough."""
 
     cuts: tuple[int, ...] = ()
     strengths: tuple[float, ...] = ()
@@ -213,10 +210,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a series with the noise that is believed of it.
-
-    ``unit`` is the standard deviation of a point; of each, where the repeats behind them are known.
-    """
+    """A part of a series with its noise; ``unit`` is the standard deviation of a point, or each."""
 
     values: Array
     noise: Noise
@@ -234,10 +228,7 @@ class Segment:
 def build_segment(
     values: Array, spreads: Array | None, start: int, end: int, whole: Noise
 ) -> Segment:
-    """Take a part of a series, whose noise as a ``whole`` is known, up to the point before ``end``.
-
-    ``spreads`` has the standard error of each point, from the repeats behind it.
-    """
+    """Take a part of a series up to before ``end``; ``spreads`` are standard errors of points."""
     part = values[start:end]
     alone = _KNOWN_NOISE <= part.size < values.size
     noise = compute_noise(part).at_least(whole) if alone else whole

@@ -27,11 +27,7 @@ _HUNG: Final = re.compile(r"time(?:d )?out|\bhung\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Why trials of a report failed, by the most informative one.
-
-    ``reason`` is the root of it, one line of at most ``LONGEST`` characters. ``hung`` is whether
-    the engine was there and did not answer in time.
-    """
+    """Why trials of a report failed: the most informative one, its root, and if it ``hung``."""
 
     trial: FailedTrial
     reason: str
