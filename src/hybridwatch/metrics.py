@@ -42,7 +42,10 @@ class Direction(Enum):
 
 
 class Kind(Enum):
-    """What is assumed of values; it chooses the test, as in golang/perf's ``benchmath``."""
+    """What is assumed about the values, and so which test compares them.
+
+    The idea that the unit's nature chooses the test is benchstat's (golang/perf, ``benchmath``).
+    """
 
     EXACT = "exact"
     """Free of noise: one trial a side is enough and any difference counts."""
@@ -96,9 +99,6 @@ CAPACITY_METRICS: Final = {
 }
 """What the cache of an engine at rest holds, with the plugin's name of each."""
 
-_OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
-"""Rates per step or per draft: no clock is in them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -127,8 +127,9 @@ class Metric:
     @property
     def hangs_on_the_clock(self) -> bool:
         """Whether a noisy machine makes it uncertain: a time, or a rate per time."""
-        family = self.id.partition(".")[0]
-        return self.kind in {Kind.TIME, Kind.RATE} and family not in _OF_TOKENS
+        # Rates per step or per draft have no clock in them.
+        is_of_tokens = self.id.partition(".")[0] in {"acceptance_length", "acceptance_rate"}
+        return self.kind in {Kind.TIME, Kind.RATE} and not is_of_tokens
 
     def label(self, statistic: str) -> str:
         """Name the metric as compared by a statistic, which only a time can have several of."""
@@ -366,15 +367,13 @@ INVERSES: Final[Mapping[str, str]] = {
 """What one over a metric is called, for tools that know only that lower is better."""
 
 WRONG_TOKENS: Final = "contract.wrong_tokens"
-"""Requests whose greedy tokens differ from those of the same engine without graphs and drafts, by
-more than a near tie."""
+"""Requests whose greedy tokens differ, beyond near ties, without graphs and drafts."""
 WRONG_ANSWERS: Final = "contract.wrong_answers"
 """Requests whose greedy tokens, or their probabilities, differ from an outside oracle's."""
 UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
 """Requests that were asked twice in one trial, and whose tokens differ from the first time."""
 WRONG_STREAMS: Final = "contract.wrong_streams"
-"""Requests whose text, joined from the chunks of a stream, is not the text that the same tokens
-have in an answer of one piece."""
+"""Requests whose text, joined from a stream's chunks, is not that of an answer of one piece."""
 CHANGED_TOKENS: Final = "contract.changed_tokens"
 """Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
 it is counted when two sides are compared (``analysis.changed_tokens``)."""
