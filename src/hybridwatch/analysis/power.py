@@ -48,8 +48,8 @@ def detectable_change(
 def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
     """Estimate the same of paired trials: ``s`` of the log ratios, ``n`` blocks, ``n - 1`` degrees.
 
-    ``(t_.95 + t_.8) * s / sqrt(n * ARE)``, as the test is one-sided, or ``ln(1 + bound) + t_.8 * s
-    / sqrt(n * ARE)``. ``None`` below two blocks and where all ratios are equal.
+    ``(t_.95 + t_.8) * s / sqrt(n * ARE)``, as the test is one-sided, or
+    ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``. ``None`` below two blocks and where all are equal.
     """
     spread = _spread(ratios)
     if spread is None:
