@@ -56,9 +56,9 @@ def nominal_level(looks: tuple[int, ...], overall: float = LEVEL, tests: int = 1
     more in common with the looks before it, which only makes the whole more careful.
 
     ``looks`` are trials a side at each look, ascending. ``tests`` is how many p-values a look
-    controls together, by Benjamini-Hochberg or Holm. The smallest of them is held against ``level /
-    tests``, so it is there that the looks must add up to ``overall / tests``; the other steps are
-    further in, where repeated looks add less.
+    controls together, by Benjamini-Hochberg or Holm. The smallest of them is held against
+    ``level / tests``, so it is there that the looks must add up to ``overall / tests``; the other
+    steps are further in, where repeated looks add less.
     """
     outermost = _boundary(looks, overall / tests)
     level, scale = tests * 2 * float(special.ndtr(-outermost)), 10**_DIGITS

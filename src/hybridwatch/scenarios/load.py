@@ -62,8 +62,8 @@ def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
 def load_scenario(path: Path, root: Path) -> Scenario:
     """Read one file, and the one that it is ``like``, which may be shipped.
 
-    Ids are paths below ``root``. Errors have one line per wrong key, each ``scenarios/smoke/x.toml:
-    key: what is wrong``.
+    Ids are paths below ``root``. Errors have one line per wrong key, each
+    ``scenarios/smoke/x.toml: key: what is wrong``.
     """
     name = f"{root.name}/{path.relative_to(root).as_posix()}"
     scenario_id = path.relative_to(root).with_suffix("").as_posix()
