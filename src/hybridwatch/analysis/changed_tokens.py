@@ -75,9 +75,9 @@ def tokens_across(baseline: OneSide, contender: OneSide) -> ChangedTokens | None
         counts.append(float(len(real)))
     if not counts:
         return None
-    alike = is_one_arithmetic(baseline, contender)
+    is_one = is_one_arithmetic(baseline, contender)
     return ChangedTokens(
-        tuple(counts), requests, tuple(changes), tuple(near_ties), wrong_before, bound, alike
+        tuple(counts), requests, tuple(changes), tuple(near_ties), wrong_before, bound, is_one
     )
 
 

@@ -124,7 +124,7 @@ def lasting_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.boo
         # Where little is known before the first of them, those after it count, too.
         return luck_before(max(first, min(last, LEARNED_FROM)))
 
-    return _standing(own, luck, lambda *some: _may_be_slow_starts(own, *some, alike))
+    return _standing(own, luck, lambda *ends: _may_be_slow_starts(own, ends[0], ends[1], alike))
 
 
 def lasting_losses(own: Sessions) -> npt.NDArray[np.bool_]:

@@ -270,10 +270,11 @@ def _prompts(
     starts = zip(streams, _starts(wave, place), lengths, strict=False)
     for at, (unit, whole, length) in enumerate(starts):
         start = _cut(whole, wave.find_prefix(at))
-        for _ in range(1 + _REDRAWS):
-            prompt = _prompt(wave, unit, start, length)
+        prompt = _prompt(wave, unit, start, length)
+        for _ in range(_REDRAWS):
             if prompt.tokens not in taken:
                 break
+            prompt = _prompt(wave, unit, start, length)
         taken.add(prompt.tokens)
         prompts.append(prompt)
     return prompts
