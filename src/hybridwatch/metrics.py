@@ -1,8 +1,7 @@
 """What is measured: metrics with unit, direction, kind and margin, and the one list of them.
 
-Statistics (``p99``) are derived later and never part of a metric's id. Names are vLLM's
-(``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contract.<name>`` are families: any member
-is a metric with the family's properties.
+Names are vLLM's (``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contract.<name>`` are
+families: any member is a metric with the family's properties. Statistics (``p99``) come later.
 """
 
 from collections.abc import Mapping
@@ -59,10 +58,7 @@ class Kind(Enum):
 
     @property
     def has_noise(self) -> bool:
-        """Whether the machine and the moment move the values, so that a change is a ratio.
-
-        Contracts and answers are the engine's alone: a change of theirs is a difference.
-        """
+        """Whether the machine and the moment move the values, so that a change is a ratio."""
         return self not in {Kind.EXACT, Kind.PROPORTION}
 
     @property
@@ -84,10 +80,7 @@ class Kind(Enum):
 
     @property
     def sample(self) -> str:
-        """Of what more would settle a question.
-
-        A question that is asked again is answered as before, so more trials do not help answers.
-        """
+        """Of what more would settle a question: asked again, it would be answered as before."""
         return "document" if self is Kind.PROPORTION else "trial"
 
     @property
@@ -98,18 +91,13 @@ class Kind(Enum):
 
 MEMORY_METRICS: Final = ("memory_growth", "resident_memory", "peak_memory")
 """What the processes of an engine hold."""
-
 REQUEST_BLOCKS: Final = "request_blocks"
-
 CAPACITY_METRICS: Final = {
     "cache_blocks": "blocks",
     "kv_cache_tokens": "tokens",
     "state_bytes": "state_bytes",
 }
 """What the cache of an engine at rest holds, with the plugin's name of each."""
-
-_OF_TOKENS: Final = ("acceptance_length", "acceptance_rate")
-"""Rates per step or per draft: no clock is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +106,8 @@ class Metric:
 
     Attributes:
         id: vLLM's own word where there is one (``ttft``); families as ``family.member``.
-        unit: The base unit of every stored value.
-        kind: Chooses the statistical test.
         margin: Half-width of the equivalence band as a fraction of the baseline (``0.05`` is 5 %);
             for proportions an absolute difference; 0 for exact metrics.
-        doc: One sentence: what a value is and how it comes about.
         relevance: What a change must exceed to matter; ``None`` where that is the margin.
     """
 
@@ -142,16 +127,16 @@ class Metric:
     @property
     def hangs_on_the_clock(self) -> bool:
         """Whether a noisy machine makes it uncertain: a time, or a rate per time."""
-        family = self.id.partition(".")[0]
-        return self.kind in {Kind.TIME, Kind.RATE} and family not in _OF_TOKENS
+        # Rates per step or per draft have no clock in them.
+        is_of_tokens = self.id.partition(".")[0] in {"acceptance_length", "acceptance_rate"}
+        return self.kind in {Kind.TIME, Kind.RATE} and not is_of_tokens
 
     def label(self, statistic: str) -> str:
         """Name the metric as compared by a statistic, which only a time can have several of."""
         return f"{self.id} {statistic}" if self.kind is Kind.TIME else self.id
 
 
-_TIME_MARGIN: Final = 0.03
-_RATE_MARGIN: Final = 0.03
+_MARGIN: Final = 0.03
 _MEMORY_MARGIN: Final = 0.05
 _GROWTH_MARGIN: Final = 0.25
 _ACCURACY_MARGIN: Final = 0.02
@@ -160,26 +145,26 @@ _ACCURACY_RELEVANCE: Final = 0.01
 shown within the margin of two points only: one point would take thousands of questions."""
 
 
-def _time(metric_id: str, doc: str) -> Metric:
-    return Metric(metric_id, Unit.SECONDS, Direction.LOWER, Kind.TIME, _TIME_MARGIN, doc)
+def _time(metric_id: str, doc: str, unit: Unit = Unit.SECONDS) -> Metric:
+    return Metric(metric_id, unit, Direction.LOWER, Kind.TIME, _MARGIN, doc)
 
 
-def _counted(
-    metric_id: str, unit: Unit, better: Direction, doc: str, margin: float = 0.0
-) -> Metric:
-    return Metric(metric_id, unit, better, Kind.COUNT, margin, doc)
+def _less(metric_id: str, unit: Unit, doc: str, margin: float = 0.0) -> Metric:
+    return Metric(metric_id, unit, Direction.LOWER, Kind.COUNT, margin, doc)
+
+
+def _more(metric_id: str, unit: Unit, doc: str, margin: float = 0.0) -> Metric:
+    return Metric(metric_id, unit, Direction.HIGHER, Kind.COUNT, margin, doc)
 
 
 def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
-    return Metric(metric_id, unit, Direction.HIGHER, Kind.RATE, _RATE_MARGIN, doc)
+    return Metric(metric_id, unit, Direction.HIGHER, Kind.RATE, _MARGIN, doc)
 
 
 DUET_CPU_TIME: Final = "duet_cpu_time"
 """What engines work that are loaded at the same time."""
-
 CURVE_AREA: Final = "curve_area"
 """What a whole sweep of loads is judged by."""
-
 DUET_CURVE_AREA: Final = "duet_curve_area"
 """The same of engines that go through the loads at the same time."""
 
@@ -229,12 +214,9 @@ METRICS: Final[tuple[Metric, ...]] = (
         "engine has the same load on the same processors: neighbours stretch both alike.",
     ),
     _time("metadata_build_time", "Host time spent building attention metadata, per engine step."),
-    Metric(
+    _less(
         "host_syncs_per_step",
         Unit.COUNT,
-        Direction.LOWER,
-        Kind.COUNT,
-        0.0,
         "Host synchronisations per engine step: on CUDA calls that wait for the device; on a CPU "
         "host reads of tensors (.item(), .tolist(), nonzero, ...), each of which would wait for "
         "the device on a GPU. A rate: steps that begin requests read more than those that decode.",
@@ -242,13 +224,10 @@ METRICS: Final[tuple[Metric, ...]] = (
     _time(
         "host_sync_time", "Time that the host waits for the device in an engine step; on CUDA only."
     ),
-    Metric(
+    _time(
         "host_sync_share",
-        Unit.RATIO,
-        Direction.LOWER,
-        Kind.TIME,
-        _TIME_MARGIN,
         "Share of an engine step's time in which the host waits for the device; on CUDA only.",
+        Unit.RATIO,
     ),
     _rate(
         "acceptance_length",
@@ -264,62 +243,50 @@ METRICS: Final[tuple[Metric, ...]] = (
     _rate(
         "batch_occupancy", Unit.COUNT, "Requests that got tokens, per engine step that gave any."
     ),
-    Metric(
+    _less(
         "preemptions",
         Unit.COUNT,
-        Direction.LOWER,
-        Kind.COUNT,
-        0.0,
         "Times in one trial that a running request lost its cache blocks to others, to compute all "
         "of its tokens again later.",
     ),
-    _counted(
+    _less(
         "memory_growth",
         Unit.BYTES,
-        Direction.LOWER,
         "Bytes by which each request makes the processes of an engine at rest hold more, the less "
         "of a timed trial's and of 16 requests after it; at least 4 KiB.",
         _GROWTH_MARGIN,
     ),
-    _counted(
+    _less(
         "resident_memory",
         Unit.BYTES,
-        Direction.LOWER,
         "Bytes that the processes of an engine at rest hold after the load of one trial: anonymous "
         "and shared memory, each page once, without pages of files.",
         _MEMORY_MARGIN,
     ),
-    _counted(
+    _less(
         "peak_memory",
         Unit.BYTES,
-        Direction.LOWER,
         "The same, and by how much each process held more at some time during the load.",
         _MEMORY_MARGIN,
     ),
-    _counted(
-        "cache_blocks",
-        Unit.COUNT,
-        Direction.HIGHER,
-        "Blocks of the cache that an engine at rest has for requests.",
+    _more(
+        "cache_blocks", Unit.COUNT, "Blocks of the cache that an engine at rest has for requests."
     ),
-    _counted(
+    _more(
         "kv_cache_tokens",
         Unit.COUNT,
-        Direction.HIGHER,
         "Tokens that fit into the cache in requests as long as the model allows, attention and "
         "recurrent states together, by vLLM's own rule.",
     ),
-    _counted(
+    _less(
         "state_bytes",
         Unit.BYTES,
-        Direction.LOWER,
         "Bytes of the cache that the recurrent state of one request takes, padding and places for "
         "drafts included; 0 without recurrent layers.",
     ),
-    _counted(
+    _less(
         REQUEST_BLOCKS,
         Unit.COUNT,
-        Direction.LOWER,
         "Blocks of the cache that one request holds at most, alone and step by step, with a prompt "
         "as long as those of the timed load.",
     ),
@@ -348,12 +315,9 @@ FAMILIES: Final[dict[str, Metric]] = {
         0.0,
         "Times an engine's state broke a rule that must always hold; 0 is expected.",
     ),
-    "prefix_tokens": Metric(
+    "prefix_tokens": _more(
         "prefix_tokens",
         Unit.COUNT,
-        Direction.HIGHER,
-        Kind.COUNT,
-        0.0,
         "Prompt tokens of a contract trial that were asked of the prefix cache (asked), that need "
         "not be computed (hit), and those that the attention layers by themselves have (attention) "
         "or up to which a Mamba state is kept (mamba).",
@@ -361,37 +325,29 @@ FAMILIES: Final[dict[str, Metric]] = {
     "asv_time": _time(
         "asv_time", "Seconds of a benchmark that asv or its like timed, as ingested."
     ),
-    "asv_memory": Metric(
+    "asv_memory": _less(
         "asv_memory",
         Unit.BYTES,
-        Direction.LOWER,
-        Kind.COUNT,
-        _TIME_MARGIN,
         "Bytes of a benchmark of memory, as ingested from asv or its like.",
+        _MARGIN,
     ),
-    "asv_ratio": Metric(
+    "asv_ratio": _less(
         "asv_ratio",
         Unit.RATIO,
-        Direction.LOWER,
-        Kind.COUNT,
-        _TIME_MARGIN,
         "What asv tracked in per cent or as a share, as ingested; asv takes lower for better.",
+        _MARGIN,
     ),
-    "asv_number": Metric(
+    "asv_number": _less(
         "asv_number",
         Unit.COUNT,
-        Direction.LOWER,
-        Kind.COUNT,
-        _TIME_MARGIN,
         "Whatever else asv tracked, in the unit of its benchmark; asv takes lower for better.",
+        _MARGIN,
     ),
-    "benchmark_score": Metric(
+    "benchmark_score": _more(
         "benchmark_score",
         Unit.COUNT,
-        Direction.HIGHER,
-        Kind.COUNT,
-        _TIME_MARGIN,
         "A number of a benchmark of which more is better, in the unit of the file it came from.",
+        _MARGIN,
     ),
 }
 
@@ -411,20 +367,13 @@ INVERSES: Final[Mapping[str, str]] = {
 """What one over a metric is called, for tools that know only that lower is better."""
 
 WRONG_TOKENS: Final = "contract.wrong_tokens"
-"""Requests whose greedy tokens differ from those of the same engine without graphs and drafts, by
-more than a near tie."""
-
+"""Requests whose greedy tokens differ, beyond near ties, without graphs and drafts."""
 WRONG_ANSWERS: Final = "contract.wrong_answers"
-"""Requests whose greedy tokens, or their probabilities, differ from those of an oracle outside the
-engine."""
-
+"""Requests whose greedy tokens, or their probabilities, differ from an outside oracle's."""
 UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
 """Requests that were asked twice in one trial, and whose tokens differ from the first time."""
-
 WRONG_STREAMS: Final = "contract.wrong_streams"
-"""Requests whose text, joined from the chunks of a stream, is not the text that the same tokens
-have in an answer of one piece."""
-
+"""Requests whose text, joined from a stream's chunks, is not that of an answer of one piece."""
 CHANGED_TOKENS: Final = "contract.changed_tokens"
 """Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
 it is counted when two sides are compared (``analysis.changed_tokens``)."""
@@ -446,7 +395,4 @@ def find_metric(metric_id: str) -> Metric:
     family, dot, member = metric_id.partition(".")
     if dot and member and family in FAMILIES:
         return replace(FAMILIES[family], id=metric_id)
-    for metric in list_metrics()[len(METRICS) :]:
-        if metric.id == metric_id:
-            return metric
-    raise KeyError(metric_id)
+    return {one.id: one for one in reversed(list_metrics()[len(METRICS) :])}[metric_id]

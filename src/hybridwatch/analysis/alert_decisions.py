@@ -1,13 +1,10 @@
 """Decisions of people about alerts: their kinds, their checks, and their effect on an alert.
 
-Texts are kept as they were written. They are a person's words: a screen shows them escaped.
-A ``TriageError`` says why a decision may not be said as it is. Decisions are only ever added; who
-has an alert and whether it is muted follows from them.
+Texts are kept as written; a screen shows them escaped. Decisions are only ever added.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -23,7 +20,7 @@ LONGEST_TEXT: Final = 4000
 LONGEST_NAME: Final = 100
 LONGEST_URL: Final = 2000
 LONGEST_MUTE: Final = timedelta(days=366)
-"""A longer silence outlives those who asked for it."""
+"""A longer silence outlives those who requested it."""
 
 _STEERING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 """Bidirectional controls: they make a text read as another one."""
@@ -64,12 +61,7 @@ ANSWERS: Final = frozenset({TriageAction.ACKNOWLEDGE, TriageAction.REOPEN, *CLOS
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision, fit to be kept; made by ``make_decision``.
-
-    Attributes:
-        text: A reason, a note, a name or a URL, as written.
-        until: When a mute ends; ``None`` for everything else.
-    """
+    """One decision, fit to be kept; made by ``make_decision``. ``until`` is when a mute ends."""
 
     action: TriageAction
     text: str = ""
@@ -81,11 +73,10 @@ def make_decision(
 ) -> Decision:
     """Make a decision of any kind; a ``TriageError`` says why it may not be said like this.
 
-    ``text`` is a reason, which may be empty for all but answers, or a note, or the name of who sees
-    to the alert, empty for no person, or the ``https`` address of an issue, without a user's name
-    or password. A duplicate takes the other alert's key or address, of which its key is kept, or
-    the address of an issue. ``until`` is when a mute ends, at most a year ahead, and ``None`` for
-    all else; both times have a time zone.
+    ``text`` is a reason (may be empty for all but answers), a note, a name (empty for no person),
+    or the ``https`` address of an issue, without a user's name or password. A duplicate takes the
+    other alert's key or address, of which its key is kept, or the address of an issue. ``until`` is
+    when a mute ends, at most a year ahead, and ``None`` for all else; both times have a time zone.
     """
     if until is not None and action is not TriageAction.MUTE:
         raise TriageError(f"until: expected no end of {action.value}, found {until.isoformat()}")
@@ -152,16 +143,10 @@ def check_other(decision: Decision, key: str) -> None:
 
 def checked_name(what: str, name: str) -> str:
     """Check a person's name: one line that shows as it is."""
-    _check(what, name, LONGEST_NAME, allowed="")
-    return name
+    return _checked(what, name, LONGEST_NAME, allowed="")
 
 
-def _checked(what: str, text: str) -> str:
-    _check(what, text, LONGEST_TEXT, allowed="\n\t")
-    return text
-
-
-def _check(what: str, text: str, longest: int, *, allowed: str) -> None:
+def _checked(what: str, text: str, longest: int = LONGEST_TEXT, *, allowed: str = "\n\t") -> str:
     if not text.strip():
         raise TriageError(f"{what}: expected some words, found none")
     if len(text) > longest:
@@ -172,6 +157,7 @@ def _check(what: str, text: str, longest: int, *, allowed: str) -> None:
                 f"{what}: expected plain text, found the control character U+{ord(mark):04X} "
                 f"at position {place + 1}"
             )
+    return text
 
 
 def _steers(mark: str) -> bool:
@@ -205,14 +191,10 @@ class SeenPart:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The state of an alert that a person acted on; later verdicts are held against it.
+    """The state of an alert that a person acted on; later verdicts are compared with it.
 
-    Attributes:
-        run_id: The newest run that had been judged.
-        verdict: The newest bad verdict of the leading metric.
-        rank: What the policy made of it.
-        parts: Every bad metric, the leading one first; empty where that is not known, which
-            stands for whatever was bad.
+    ``run_id`` is the newest run that had been judged. ``parts`` has every bad metric, the leading
+    one first; empty where that is not known, which stands for whatever was bad.
     """
 
     run_id: str
@@ -225,11 +207,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class DecisionEntry:
-    """One decision as kept.
-
-    ``number`` counts the decisions on its alert from 1, ``at`` is in UTC, and ``seen`` is what the
-    person had before the eyes.
-    """
+    """A stored decision, the ``number``-th on its alert from 1; ``at`` is in UTC."""
 
     number: int
     at: datetime
@@ -240,12 +218,7 @@ class DecisionEntry:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Every decision on one alert, oldest first, and what follows from them.
-
-    Attributes:
-        earlier: Acts on parts of it, from when each had an alert of its own: on single metrics, and
-            on single builds of a line.
-    """
+    """Every decision on one alert, and ``earlier`` ones on its metrics or builds; oldest first."""
 
     entries: tuple[DecisionEntry, ...] = ()
     earlier: tuple[DecisionEntry, ...] = ()
@@ -292,8 +265,7 @@ class Decisions:
         return until if until and now < until else None
 
     def _newest(self, *actions: TriageAction) -> DecisionEntry | None:
-        fitting = (entry for entry in reversed(self.all) if entry.decision.action in actions)
-        return next(fitting, None)
+        return next((e for e in reversed(self.all) if e.decision.action in actions), None)
 
     def _text(self, action: TriageAction) -> str:
         entry = self._newest(action)
@@ -307,23 +279,18 @@ UNDECIDED = Decisions()
 class TriageConflict(TriageError):  # noqa: N818 (no fault but an answer)
     """Another person acted on the alert meanwhile; nothing was kept.
 
-    Attributes:
-        meanwhile: What they did, oldest first; empty if the version named was never reached.
-        decisions: Everything decided so far: show it and ask again.
+    ``meanwhile`` is what they did, oldest first; empty if the version named was never reached.
+    ``decisions`` are all until now.
     """
 
     def __init__(self, decisions: Decisions, seen_version: int) -> None:
         self.decisions = decisions
         self.meanwhile = decisions.entries[seen_version:]
+        entries = (
+            f"{one.who} ({one.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC): {one.decision.action.value}"
+            for one in self.meanwhile
+        )
         super().__init__(
             "nothing was kept, because somebody acted on this alert meanwhile: "
-            + ("; ".join(_entry_texts(self.meanwhile)) or "look at it again")
+            + ("; ".join(entries) or "look at it again")
         )
-
-
-def _entry_texts(entries: Sequence[DecisionEntry]) -> list[str]:
-    return [
-        f"{entry.who} ({entry.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC): "
-        f"{entry.decision.action.value}"
-        for entry in entries
-    ]

@@ -1,13 +1,8 @@
-"""What verdicts and alerts are about.
+"""What alerts are about, when each subject went bad, and when it was good again.
 
-A verdict answers a question about one metric. An alert is about a subject: everything in one area
-that is bad for the same reason, so that an engine that died is one alert and not one for each
-metric that it took along.
-
-What the verdicts of one subject say: when it went bad, and when it was good again.
-
-Pure, and without what people said about it: a timeline depends on the records and the policy alone,
-so it can be kept as long as these stay the same.
+An alert is about a subject: everything in one area that is bad for the same reason, so that an
+engine that died is one alert and not one for each metric that it took along. A timeline depends on
+the records and the policy alone, so it can be kept as long as these stay the same.
 
 =================  ==============================  =============================================
 area               bad                             shown good
@@ -43,27 +38,21 @@ from typing import Final, TypeAlias
 from hybridwatch.analysis.cause import Area, Cause, CausePart, find_area, find_causes
 from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.gate import outcome
-from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
+from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import compares_releases
 
 CONTROL: Final = "known-bad control"
 """Stands where a metric stands in what a control says that was, or was not, caught."""
-_KEY: Final = 32
-"""Hexadecimal digits of a key."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class AlertQuestion:
     """The same things compared, whichever runs measured them.
 
-    Attributes:
-        metric: Its id, or ``CONTROL``.
-        statistic: What each trial was reduced to.
-        baseline: A line of builds.
-        contender: The line that is held against it.
-        digest: Of the scenario's definition: one load may be bad and another be good.
+    ``metric`` is an id or ``CONTROL``; ``baseline`` and ``contender`` are lines of builds;
+    ``digest`` is of the scenario's definition: one load may be bad and another be good.
     """
 
     scenario: str
@@ -79,7 +68,7 @@ class AlertQuestion:
         """The key of the alert that this had when every metric had one of its own."""
         facts = asdict(self)
         del facts["digest"]
-        return _key(_json(facts))
+        return _key(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +84,7 @@ class AlertSubject:
     @property
     def key(self) -> str:
         """A name for addresses and tables; equal for equal subjects, on every machine."""
-        return _key(_json(self.facts()))
+        return _key(self.facts())
 
     @property
     def compares_releases(self) -> bool:
@@ -109,12 +98,10 @@ class AlertSubject:
 
 @dataclass(frozen=True, slots=True)
 class JudgedMetric:
-    """One verdict on a question.
+    """One verdict on a question, of the contender's run.
 
     Attributes:
         effect: Relative change, or the difference; ``None`` when there is none.
-        run_id: The contender's run.
-        started_at: When that run started, with a time zone.
         sure: Whether it stands under Holm's control (``gate.stands``).
         lasts: Whether it is more than chance gives from run to run (``noise``).
     """
@@ -138,13 +125,10 @@ def area_for(metric: str, verdict: Verdict) -> Area:
     return Area.OTHER if metric == CONTROL else find_area(metric, verdict)
 
 
-def _json(facts: Mapping[str, str]) -> str:
-    """Write facts in plain ASCII, whatever is in them, so that none can be taken for another."""
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
-
-
-def _key(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_KEY]
+def _key(facts: Mapping[str, str]) -> str:
+    """Digest of facts, in plain ASCII, so that none can be taken for another; 32 digits."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 _Bad: TypeAlias = tuple[JudgedMetric, Action]
@@ -153,15 +137,13 @@ _BY_ABSENCE: Final = frozenset({Area.ENGINE, Area.MEASUREMENT})
 _THERE: Final = 0.5
 """Of the effect that was bad: less in an inconclusive run means that it is not there."""
 _PLACE: Final = attrgetter("started_at", "run_id")
-"""Where a run stands in time among those of the same builds."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What one run says of a subject.
+    """What the contender's run says of a subject.
 
     Attributes:
-        run_id: The contender's run.
         cause: What was bad in it; ``None`` if nothing was.
         is_good: Whether it showed a metric of the subject good, and none that was bad still worse.
         is_over: Whether nothing that was bad is left to be shown good.
@@ -239,11 +221,8 @@ class Timeline:
     @property
     def shown_by(self) -> RunVerdict:
         """The newest run that said what the cause says of its leading metric."""
-        lead = self.cause.lead
-        turns = (
-            one for one in reversed(self.run_verdicts) if one.cause and lead in one.cause.parts
-        )
-        return next(turns, self.bad)
+        lead, causes = self.cause.lead, ((one, one.cause) for one in reversed(self.run_verdicts))
+        return next((one for one, cause in causes if cause and lead in cause.parts), self.bad)
 
     @property
     def newest(self) -> RunVerdict:
@@ -263,20 +242,17 @@ class Timeline:
     @property
     def opened_by(self) -> RunVerdict:
         """The run that opened it last."""
-        opening = (
-            transition for transition in reversed(self.transitions) if not transition.change.is_end
-        )
-        return next(opening).by
+        return next(one for one in reversed(self.transitions) if not one.change.is_end).by
 
 
 def build_timelines(
     judged: Iterable[JudgedMetric], policy: Policy = STRICT
 ) -> tuple[Timeline, ...]:
-    """Put verdicts together by subject.
+    """Put verdicts, in any order, together by subject: one timeline for each that was ever bad.
 
-    ``judged`` has verdicts in any order. With earlier ones, timelines say when it began; with the
-    newest of each question alone, what is inconclusive now has none. Known-bad controls are not to
-    be among them: they are bad on purpose. There is a timeline for each subject that was ever bad.
+    With earlier verdicts, timelines say when it began; with the newest of each question alone, what
+    is inconclusive now has none. Known-bad controls are not to be among them: they are bad on
+    purpose.
     """
     pairs: defaultdict[tuple[str, ...], list[JudgedMetric]] = defaultdict(list)
     for one in judged:
@@ -299,7 +275,9 @@ def _timelines(
         [
             (one, rank)
             for one in run
-            if one.lasts and (rank := _rank(one, rules)) is not Action.WATCH
+            if one.lasts
+            and (rank := outcome(one.verdict, rules[one.question.metric], sure=one.sure))
+            is not Action.WATCH
         ]
         for run in runs
     ]
@@ -307,10 +285,6 @@ def _timelines(
         mine = [[each for each in run if each[0].area is area] for run in bad]
         subject = AlertSubject(scenario, area, *sides)
         yield _timeline(subject, zip(runs, mine, strict=True))
-
-
-def _rank(one: JudgedMetric, rules: Mapping[str, Rule]) -> Action:
-    return outcome(one.verdict, rules[one.question.metric], sure=one.sure)
 
 
 def _timeline(
@@ -337,19 +311,14 @@ def _timeline(
         run_verdict = RunVerdict(run[0].run_id, run[0].started_at, cause, is_good, not left)
         run_verdicts.append(run_verdict)
         is_open = bool(transitions) and not transitions[-1].change.is_end
+        change = None
         if left and not is_open:
-            transitions.append(
-                Transition(
-                    TransitionKind.REOPENED if transitions else TransitionKind.OPENED, run_verdict
-                )
-            )
+            change = TransitionKind.REOPENED if transitions else TransitionKind.OPENED
         elif is_open and not left:
             once = times == 1 and all(map(_has_luck, last, last.values()))
-            transitions.append(
-                Transition(
-                    TransitionKind.NOT_REPEATED if once else TransitionKind.RESOLVED, run_verdict
-                )
-            )
+            change = TransitionKind.NOT_REPEATED if once else TransitionKind.RESOLVED
+        if change is not None:
+            transitions.append(Transition(change, run_verdict))
         times = times + bool(bad) if left else 0
     cause = _cause(last.values(), subject.area)
     return Timeline(subject, tuple(run_verdicts), tuple(transitions), cause, tuple(ever))
@@ -370,7 +339,6 @@ def _gone(
 
 
 def _has_luck(question: AlertQuestion, part: CausePart) -> bool:
-    """Whether it may have been bad by chance."""
     kind = kind_of(question.metric)
     return part.verdict is Verdict.REGRESSION and kind not in {None, Kind.EXACT}
 

@@ -1,12 +1,11 @@
 """Alerts: their status, the run they began with, people's decisions, and groups of one cause.
 
-Pure, and without memory: when an alert opened, resolved and reopened is read off the verdicts
-themselves (``alert_timeline``), so that it does not depend on who looked when. Only what people did
-is kept (``database.decisions``).
+When an alert opened, resolved and reopened is read off the verdicts themselves
+(``alert_timeline``), so that it does not depend on who looked when. Only what people did is kept
+(``database.decisions``).
 
-A slow-down that four scenarios show on three machines is one thing to look into, as Perfherder
-folds what one push caused into one summary (mozilla/treeherder, ``perf/alerts.py``). Each alert
-keeps its own state and its own answers; a group is derived from them and kept nowhere.
+A group is one thing to look into, derived and kept nowhere, as Perfherder folds what one push
+caused into one summary (mozilla/treeherder, ``perf/alerts.py``).
 """
 
 from collections import defaultdict
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final
 
 from hybridwatch.analysis.alert_decisions import (
     CLOSING,
@@ -73,10 +72,7 @@ class Since(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Bad news about one subject, and what became of it.
-
-    ``muted_until`` is set when the status is muted.
-    """
+    """Bad news about one subject, and what became of it; ``muted_until`` if its status is muted."""
 
     timeline: Timeline
     status: Status
@@ -127,10 +123,7 @@ class Alert:
 
 
 def since(alert: Alert, seen: Seen) -> Since:
-    """Say what became of an alert that is not resolved since a person saw it.
-
-    ``seen`` is the state that this person saw; with ``parts``.
-    """
+    """Say what became of an unresolved alert since a person saw it; ``seen`` has its ``parts``."""
     after = list(_after(seen, alert.timeline))
     if any(one.recovers for one in after):
         return Since.BACK
@@ -145,12 +138,11 @@ def since(alert: Alert, seen: Seen) -> Since:
 def answered(
     timelines: Iterable[Timeline], decided: Mapping[str, Decisions], now: datetime
 ) -> tuple[Alert, ...]:
-    """Derive every alert there is.
+    """Derive every alert there is, by ``now``, which has a time zone.
 
-    ``timelines`` hold what the verdicts say. Of the newest ones alone, one that came back counts as
-    still acknowledged. ``decided`` has what people did, by the key of the subject, and by the keys
-    that single metrics had when each had an alert of its own; others than ``timelines`` hold are
-    passed over. ``now`` has a time zone.
+    Of the newest timelines alone, one that came back counts as still acknowledged. ``decided`` has
+    what people did, by the key of the subject, and by the keys that single metrics had when each
+    had an alert of its own; others are passed over.
 
     Open ones come first, then the others as ``Status`` has them; within these what blocks before
     what warns, the most severe area first, the newest before older ones.
@@ -191,9 +183,8 @@ def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
         return Alert(timeline, Status.MUTED, decisions, min(ends))
     if None not in answers:
         return Alert(timeline, Status.ACKNOWLEDGED, decisions)
-    is_requested = (
-        decisions.answer is not None and decisions.answer.decision.action is TriageAction.REOPEN
-    )
+    answer = decisions.answer
+    is_requested = answer is not None and answer.decision.action is TriageAction.REOPEN
     is_known = timeline.subject.compares_releases and not is_requested
     return Alert(timeline, Status.RELEASE if is_known else Status.OPEN, decisions)
 
@@ -210,7 +201,6 @@ def _answer(part: CausePart, timeline: Timeline, decisions: Decisions) -> Triage
 
 
 def _still_holds(entry: DecisionEntry, part: CausePart, timeline: Timeline) -> bool:
-    """Whether an answer covers what came after it."""
     after = list(_after(entry.seen, timeline))
     if entry.decision.action is TriageAction.INVALID:
         return not any(one.cause is not None or one.recovers for one in after)
@@ -225,7 +215,6 @@ def _after(seen: Seen, timeline: Timeline) -> Iterator[RunVerdict]:
 
 
 def _is_worse(one: RunVerdict, part: CausePart, seen: Seen) -> bool:
-    """Whether a run is worse than what a person saw, as far as this metric goes."""
     if one.cause is None:
         return False
     if one.cause.action is Action.BLOCK and seen.rank is not Action.BLOCK:
@@ -239,7 +228,6 @@ def _is_worse(one: RunVerdict, part: CausePart, seen: Seen) -> bool:
 
 
 def _is_doubted(timeline: Timeline, decisions: Decisions) -> bool:
-    """Whether a person reopened the alert and no run has shown all well since."""
     return any(
         entry.decision.action is TriageAction.REOPEN
         and not any(one.recovers for one in _after(entry.seen, timeline))
@@ -262,18 +250,12 @@ def _urgency(alert: Alert) -> tuple[int, bool, int, float, tuple[str, ...]]:
 
 
 _NIGHT: Final = timedelta(hours=12)
-"""A build that is measured again after a night has had its chance to be seen; what opens then
-stays apart."""
-_Kind: TypeAlias = tuple[object, ...]
+"""What opens more than a night apart stays apart: a build was measured again by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """One cause; an alert that stands alone is a group of one.
-
-    Attributes:
-        members: Never empty, the most urgent first: open as long as one of them is.
-    """
+    """Alerts of one cause, the most urgent first, never empty: open as long as one of them is."""
 
     members: tuple[Alert, ...]
 
@@ -328,9 +310,8 @@ class AlertGroup:
         """Every decision on a member, oldest first; one that was done to several at once is one."""
         if len(self.members) == 1:
             return self.lead.decisions
-        every = (entry for one in self.members for entry in one.decisions.all)
         alike: dict[object, DecisionEntry] = {}
-        for entry in every:
+        for entry in (entry for one in self.members for entry in one.decisions.all):
             alike.setdefault((entry.at, entry.who, entry.decision), entry)
         return Decisions(tuple(sorted(alike.values(), key=lambda entry: entry.at)))
 
@@ -338,32 +319,27 @@ class AlertGroup:
 def group_alerts(alerts: Sequence[Alert], builds: Mapping[str, str]) -> tuple[AlertGroup, ...]:
     """Put together the alerts that one build opened in one area in one night.
 
-    Other nights, builds and areas stay apart: lost answers and a slow-down have two causes as long
-    as it is not shown that they have one.
-
-    ``alerts`` are in the order of ``answered``. ``builds`` says what the contender of a run was, to
-    the commit; runs that are not there open alerts that stand alone. The most urgent group comes
-    first.
+    Others stay apart: lost answers and a slow-down have two causes as long as it is not shown that
+    they have one. ``alerts`` are in the order of ``answered``; the most urgent group comes first.
+    ``builds`` says what the contender of a run was, to the commit; others open groups of one.
     """
-    nights: defaultdict[_Kind, list[list[Alert]]] = defaultdict(list)
+    nights: defaultdict[tuple[object, ...], list[list[Alert]]] = defaultdict(list)
     for alert in sorted(alerts, key=_opening):
         found = nights[_kind(alert, builds)]
         opened = alert.opened_by.started_at
         if not found or opened - found[-1][0].opened_by.started_at >= _NIGHT:
             found.append([])
         found[-1].append(alert)
-    urgency = {alert.subject.key: place for place, alert in enumerate(alerts)}
-
-    def place(alert: Alert) -> int:
-        return urgency[alert.subject.key]
-
+    urgency = {id(alert): place for place, alert in enumerate(alerts)}
     groups = [
-        AlertGroup(tuple(sorted(one, key=place))) for found in nights.values() for one in found
+        AlertGroup(tuple(sorted(one, key=lambda alert: urgency[id(alert)])))
+        for found in nights.values()
+        for one in found
     ]
-    return tuple(sorted(groups, key=lambda group: place(group.lead)))
+    return tuple(sorted(groups, key=lambda group: urgency[id(group.lead)]))
 
 
-def _kind(alert: Alert, builds: Mapping[str, str]) -> _Kind:
+def _kind(alert: Alert, builds: Mapping[str, str]) -> tuple[object, ...]:
     subject = alert.subject
     build = builds.get(alert.opened_by.run_id) or subject.key
     return build, subject.area, subject.compares_releases, alert.cause.lead.metric == CONTROL

@@ -1,13 +1,11 @@
 """Why tokens per second changed: steps per second, acceptance length or batch occupancy.
 
 Of every trial, ``tokens / s = steps / s * requests / step * tokens / (request and step)`` holds to
-the last digit, so the logarithms of the three add up to the logarithm of the throughput, and so do
-their means: what is not explained by one factor is explained by another.
+the last digit, so the logarithms of the three, and their means, add up to that of the throughput.
 
 A factor moved when the t interval of its mean logarithm leaves out zero. One that did not move is
 so called a cause 1 time in 40, since a cause must also have moved the way of the throughput.
-Medians would not add up, and a percentile bootstrap of a mean is too narrow at seven trials; an
-outlier makes a t interval wide, so that nothing is named rather than the wrong thing.
+Medians would not add up, and a percentile bootstrap of a mean is too narrow at seven trials.
 """
 
 import math
@@ -36,10 +34,8 @@ _DIGITS: Final = 12
 class Parts:
     """The factors of one trial's output throughput; their product is the throughput.
 
-    Attributes:
-        engine_step_rate: Engine steps per second.
-        acceptance_length: Tokens that a request got per step; 1 where nothing is drafted.
-        batch_occupancy: Requests that got tokens per step.
+    ``engine_step_rate`` is per second, ``acceptance_length`` tokens that a request got per step (1
+    where nothing is drafted), ``batch_occupancy`` requests that got tokens per step.
     """
 
     engine_step_rate: float
@@ -72,18 +68,15 @@ def compute_attribution(
 def attribute(
     baseline: Sequence[Parts | None], contender: Sequence[Parts | None], *, paired: bool
 ) -> Attribution | None:
-    """Divide a change of output throughput among its factors.
+    """Divide a change of output throughput among its factors; trials of equal place make a block.
 
-    Each side has an entry per trial, in order; ``None`` for a trial that does not hold the factors.
-    If ``paired``, trials of equal place make a block.
-
-    Gives ``None`` below four trials a side (blocks, if paired), and when the geometric mean of the
-    throughput did not change at all.
+    ``None`` stands for a trial that does not hold the factors; it is the result below four trials a
+    side (blocks, if paired), and when the throughput's geometric mean did not change at all.
     """
     left, right = _logs(baseline), _logs(contender)
     if paired:
         both = [turn for turn in left if turn in right]
-        left, right = ({turn: side[turn] for turn in both} for side in (left, right))
+        left, right = ({at: side[at] for at in both} for side in (left, right))
     if min(len(left), len(right)) < _FEWEST:
         return None
     change_of = _paired_change if paired else _unpaired_change
@@ -100,7 +93,6 @@ def attribute(
 
 
 def _logs(parts: Sequence[Parts | None]) -> dict[int, tuple[float, ...]]:
-    """The logarithms of each trial's factors, by its place."""
     return {
         # Adding zero makes 0.0 of -0.0, which a view would show as a fall.
         turn: tuple(round(math.log(part), _DIGITS) + 0.0 for part in astuple(some))
@@ -139,11 +131,7 @@ def _quantile(freedom: float) -> float:
 
 
 def read_parts(trial: Trial) -> Parts | None:
-    """Read the factors of a trial's output throughput from its samples.
-
-    ``None`` where one is not there, as in records made before they were measured, or is no positive
-    number.
-    """
+    """Read the factors of a trial's output throughput; ``None`` where one is no positive number."""
     values = {sample.metric: sample.values for sample in trial.samples}
     wanted = (EXPLAINED, "engine_step_rate", "batch_occupancy")
     found = [value for name in wanted for value in values.get(name, ())]

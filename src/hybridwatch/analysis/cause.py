@@ -1,11 +1,7 @@
 """What a reader acts on: a cause, and the metrics that show it.
 
 An engine that dies takes every metric with it, and one that slows down moves the throughput and all
-latencies at once. Each of these is one thing to look into, so it is one line in an alert list, a
-comment or a headline; the metrics are its parts.
-
-Pure, and the same for a report that was just made (``causes_in``) and for verdicts that an index
-kept (``find_causes``).
+latencies at once. Each of these is one thing to look into.
 """
 
 import math
@@ -49,20 +45,13 @@ _SEVERITY: Final = {area: place for place, area in enumerate(Area)}
 _ACTIONS: Final = {Action.BLOCK: 0, Action.WARN: 1, Action.WATCH: 2}
 _FELT: Final = frozenset({"ttft", "tpot", "output_throughput"})
 """What users of an engine notice first: the wait, the flow, and what the operator pays for."""
-_ONE_POSITION: Final = "acceptance_rate."
 TYPICAL: Final = frozenset({"median", "value", "mean"})
 """Statistics that speak of the typical request; a tail explains, and leads only alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class CausePart:
-    """One verdict that belongs to a cause.
-
-    Attributes:
-        effect: Relative change, or the difference for exact metrics and accuracy; ``None`` without.
-        action: What the gate does about it.
-        comparison: Everything else, where a report is at hand.
-    """
+    """One verdict of a cause; its effect is relative, or a difference without noise."""
 
     metric: str
     statistic: str
@@ -84,11 +73,7 @@ class CausePart:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that changed between two sides.
-
-    Attributes:
-        parts: The metrics that show it, never empty: the one to name first, then the others.
-    """
+    """One thing that changed between two sides; ``parts``, never empty, has what to name first."""
 
     area: Area
     is_better: bool
@@ -107,11 +92,7 @@ class Cause:
 
 @lru_cache(maxsize=4096)  # asked of every verdict of a store, of few metrics
 def find_area(metric: str, verdict: Verdict) -> Area:
-    """Say what a verdict is about.
-
-    A metric that this hybridwatch does not know is of another tool. Failed trials speak of the
-    engine, whatever they were to measure.
-    """
+    """Say what a verdict is about; failed trials are the engine's, unknown metrics other tools'."""
     if verdict is Verdict.FAILED:
         return Area.ENGINE
     if verdict is Verdict.MISSING:
@@ -161,7 +142,7 @@ def find_causes(parts: Iterable[CausePart]) -> tuple[Cause, ...]:
 
 def _prominence(part: CausePart) -> tuple[int, bool, bool, bool, float]:
     # A tail, and the drafts at one position, explain what the whole metric says.
-    explains = part.statistic not in TYPICAL or part.metric.startswith(_ONE_POSITION)
+    explains = part.statistic not in TYPICAL or part.metric.startswith("acceptance_rate.")
     felt = part.metric in _FELT
     return _ACTIONS[part.action], part.is_within, not felt, explains, -_size(part)
 

@@ -1,9 +1,7 @@
 """A review of a change: the results of all its scenarios together, and what they left open.
 
-"Inconclusive" alone is nothing to alarm people with: it is what an honest test says of a change
-near the margin, or of a few trials too few. It is another matter when a slow-down many times the
-margin would have passed unseen: then the machine was too noisy, or the trials too few, to say
-anything, and silence would read as "all is well".
+"Inconclusive" alone alarms no one: it is what an honest test says of a change near the margin. But
+where a slow-down many times the margin would have passed unseen, silence reads as "all is well".
 """
 
 from collections.abc import Iterator
@@ -43,11 +41,10 @@ class BlindSpot:
 
 @dataclass(frozen=True, slots=True)
 class Blindness:
-    """All blind spots of a change.
+    """All blind spots of a change, the worst last; those that would have seen no change at the end.
 
-    Attributes:
-        spots: The worst last; those that would have seen no change at all come at the very end.
-        of: How many timed or counted comparisons can stop a change, the settled ones included.
+    ``of`` counts the timed or counted comparisons that can stop a change, the settled ones
+    included.
     """
 
     spots: tuple[BlindSpot, ...]
@@ -62,10 +59,7 @@ class Blindness:
 
 
 def find_blindness(reports: tuple[Report, ...], policy: Policy, beyond: float = FAR) -> Blindness:
-    """Find what could not have been seen of all that can stop a change.
-
-    A change may stay unseen up to ``beyond`` times its margin.
-    """
+    """Find the comparisons that can stop a change and see none of ``beyond`` times the margin."""
     stopping = [
         BlindSpot(report, comparison)
         for report in reports
@@ -85,14 +79,13 @@ def _stopping(report: Report, policy: Policy) -> Iterator[Comparison]:
 
 
 def _is_repeated(metric: Metric) -> bool:
-    """Whether a quieter machine or more trials settle it, on a machine that is quiet enough.
+    """Whether a quieter machine or more trials settle it.
 
-    How many documents a task has is the scenario's choice, the same everywhere. The host's own
-    work takes microseconds, scatters by tens of per cent on every machine, and explains a step.
+    How many documents a task has is the scenario's choice. The host's own work takes microseconds,
+    scatters by tens of per cent on every machine, and explains a step.
     """
-    if metric.kind is Kind.TIME and find_area(metric.id, Verdict.INCONCLUSIVE) is Area.HOST:
-        return False
-    return metric.kind.has_noise
+    is_host = metric.kind is Kind.TIME and find_area(metric.id, Verdict.INCONCLUSIVE) is Area.HOST
+    return metric.kind.has_noise and not is_host
 
 
 def _is_blind(comparison: Comparison, beyond: float) -> bool:
@@ -120,11 +113,9 @@ class Conclusion(Enum):
 class Absent:
     """A scenario that should have been judged and could not be.
 
-    Attributes:
-        scenario: Its id, or the name of a file without one; empty for a whole testbed.
-        reason: Why, and what to do, one line.
-        testbed: Id of the machine that did not measure it; empty where none in particular.
-        started_at: When the newest run began that does not count any more, with a time zone.
+    ``scenario`` is its id, or the name of a file without one; empty for a whole testbed. ``reason``
+    says why, and what to do, in one line. ``testbed`` is empty where none in particular did not
+    measure it. ``started_at``, with a time zone, is of the newest run, which counts no more.
     """
 
     scenario: str
@@ -162,11 +153,7 @@ class GatedComparison:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A cause, and where it was found.
-
-    Attributes:
-        place: What the report is called among the others.
-    """
+    """A cause, and where it was found; ``place`` is what the report is called among the others."""
 
     report: Report
     cause: Cause
@@ -179,10 +166,9 @@ class ChangeReview:
 
     Attributes:
         absent: What was not, and had to be.
-        controls: Known-bad controls, which are red on purpose: what they show is whether the suite
-            sees, and nothing about a build. None of them is among the reports.
+        controls: Known-bad controls, red on purpose: what they show is whether the suite sees.
         left_out: What was not judged and stops nothing, though it is not to be taken for green.
-        now: When it was judged, with a time zone; ``None`` where ages are not asked for.
+        now: When it was judged, with a time zone; ``None`` where no one needs ages.
     """
 
     reports: tuple[Report, ...]

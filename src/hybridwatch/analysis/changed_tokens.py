@@ -1,18 +1,12 @@
 """Tokens across sides: which requests does the contender answer otherwise than the baseline?
 
-Each request of a contract trial is held against the same request on the other side. The first
-position that differs decides, since everything behind it continues from another text. The rule:
+Answers are compared at the first position that differs. A difference is a *near tie* and does not
+count if on each side the other side's token lies behind the chosen one by at most
+``compute_bound`` nats: rounding alone decides there. With *one arithmetic* (the same files of the
+engine, arguments, machine, in float32 on a CPU) rounding differs only by which requests share a
+step; with *two* every sum may be rounded otherwise, so the bound is wider.
 
-- A difference is a *near tie* and does not count if on each side the other side's token lies behind
-  the chosen one by at most ``compute_bound`` nats: rounding alone decides there. Anything else is
-  a real change.
-- *One arithmetic* (the same files of the engine, arguments, machine, in float32 on a CPU): rounding
-  differs only by which requests share a step. A switch of fixes must not move a healthy token.
-- *Two arithmetics* (two builds, two machines, a GPU, half precision): every sum may be rounded
-  otherwise, so the bound is wider.
-
-Requests that the baseline itself answers otherwise than without graphs are left out: a token that
-was wrong has no claim to stay.
+Requests that the baseline itself answers otherwise than without graphs are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,18 +24,16 @@ from hybridwatch.records.trial_parts import (
 )
 
 _PLANTED: Final = "planted"
+_FILES: Final = ("release", "lock_digest", "wheel_digest", "code_digest")
 _Value = TypeVar("_Value", int, float)
 
 
 class ChangedTokens(NamedTuple):
-    """What two sides' contract trials say together.
+    """What two sides' contract trials say together, and in how many ``requests`` of all of them.
 
-    Attributes:
-        counts: Requests that changed, for each pair of trials.
-        requests: That were compared, all trials together.
-        wrong_before: Requests left out because the baseline's own tokens are wrong.
-        bound: Nats up to which a difference is a near tie.
-        one_arithmetic: Whether the sides round alike but for who shares a step.
+    ``counts`` are the changes of each pair of trials. ``wrong_before`` requests were left out
+    because the baseline's own tokens are wrong. Differences up to ``bound`` nats are near ties.
+    ``one_arithmetic`` is whether the sides round alike but for who shares a step.
     """
 
     counts: tuple[float, ...]
@@ -54,18 +46,19 @@ class ChangedTokens(NamedTuple):
 
 
 def tokens_across(baseline: OneSide, contender: OneSide) -> ChangedTokens | None:
-    """Compare the tokens of two sides.
-
-    ``None`` where no pair of trials has any, as in records made before they were kept, and where
-    the baseline's are all wrong.
-    """
+    """Compare the tokens of two sides; ``None`` where no pair of trials has any that are right."""
     bound = compute_bound(baseline, contender)
     counts: list[float] = []
     changes: list[TokenChange] = []
     near_ties: list[TokenChange] = []
     requests = wrong_before = 0
     for number, old, new in _pairs(baseline, contender):
-        alike = list(_alike(old.completions, new.completions))
+        pairs = zip(old.completions, new.completions, strict=False)
+        alike = [
+            (place, one, other)
+            for place, (one, other) in enumerate(pairs)
+            if one.prompt == other.prompt  # a turn that follows another answer has another one
+        ]
         right = [(place, one, other) for place, one, other in alike if not one.is_wrong]
         wrong_before += len(alike) - len(right)
         if not right:
@@ -82,14 +75,9 @@ def tokens_across(baseline: OneSide, contender: OneSide) -> ChangedTokens | None
         counts.append(float(len(real)))
     if not counts:
         return None
+    is_one = is_one_arithmetic(baseline, contender)
     return ChangedTokens(
-        counts=tuple(counts),
-        requests=requests,
-        changes=tuple(changes),
-        near_ties=tuple(near_ties),
-        wrong_before=wrong_before,
-        bound=bound,
-        one_arithmetic=is_one_arithmetic(baseline, contender),
+        tuple(counts), requests, tuple(changes), tuple(near_ties), wrong_before, bound, is_one
     )
 
 
@@ -106,10 +94,7 @@ def is_one_arithmetic(baseline: OneSide, contender: OneSide) -> bool:
     return (
         left.accelerator == right.accelerator == "cpu"
         and baseline.run.testbed == contender.run.testbed
-        and left.release == right.release
-        and left.lock_digest == right.lock_digest
-        and left.wheel_digest == right.wheel_digest
-        and left.code_digest == right.code_digest
+        and all(getattr(left, name) == getattr(right, name) for name in _FILES)
         and _arguments(baseline) == _arguments(contender)
         and left.flags.get("dtype") == "float32"
     )
@@ -131,15 +116,6 @@ def _pairs(baseline: OneSide, contender: OneSide) -> Iterator[tuple[int, Trial, 
     for number, (old, new) in enumerate(zip(*sides, strict=False)):
         if old.completions and new.completions:
             yield number, old, new
-
-
-def _alike(
-    old: Sequence[Completion], new: Sequence[Completion]
-) -> Iterator[tuple[int, Completion, Completion]]:
-    """Give the requests of one prompt; a turn that follows another answer has another one."""
-    for place, (one, other) in enumerate(zip(old, new, strict=False)):
-        if one.prompt == other.prompt:
-            yield place, one, other
 
 
 def change_between(one: Completion, other: Completion) -> TokenChange:

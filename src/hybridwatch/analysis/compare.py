@@ -1,11 +1,9 @@
 """One subject, two sides: every number of a comparison except those that need the whole report.
 
-Verdicts that no other test can touch (exact, missing, failed, not comparable) are given here.
-The others stay inconclusive until ``judge`` has the adjusted p-value.
-
-Times, rates and counts are one number per trial, within blocks where both sides alternated. Counts
-that come out the same in every trial of a side need no test: 3 is not 5, though a rank test of five
-trials a side says p 0.008 at best, as one of twenty tests of a report nothing at all.
+Verdicts that no other test can touch (exact, missing, failed, not comparable) are given here. The
+others stay inconclusive until ``judge`` has the adjusted p-value. Counts that come out the same in
+every trial of a side need no test: 3 is not 5, though a rank test of five trials a side says p
+0.008 at best, as one of twenty tests of a report nothing at all.
 """
 
 import math
@@ -71,9 +69,8 @@ _TWO_ARITHMETICS: Final = (
 def compare_repeated(
     draft: Comparison, left: Summary, right: Summary, *, before: bool = False
 ) -> Comparison:
-    """Compare two sides whose trials each repeat one count (``Pair.repeats``).
+    """Compare two sides whose trials, or earlier runs (``before``), each repeat one count.
 
-    ``before`` says that earlier runs repeat it, and not trials alone.
     ``draft`` has what is known already, the bound of relevance included. The comparison gets a
     verdict and no p-value: the report's control leaves it alone.
     """
@@ -101,11 +98,7 @@ def _verdict(draft: Comparison, old: float, new: float) -> Verdict:
 
 
 def compare_trials(draft: Comparison, left: Summary, right: Summary, pair: Pair) -> Comparison:
-    """Compare two sides that have values.
-
-    ``draft`` has what is known already, the bound of relevance included. ``pair`` says how the
-    trials pair, and what was kept in place of samples.
-    """
+    """Compare two sides that have values; ``draft`` has the bound of relevance already."""
     blocks = pair.blocks
     if pair.intervals is not None:
         return _by_intervals(draft, left, right, pair.intervals)
@@ -184,9 +177,8 @@ def _band(draft: Comparison) -> float:
 def compare(pair: Pair, noise: float | None = None) -> Comparison:
     """Compare two sides that are known to be comparable.
 
-    ``noise`` is how much runs of these builds scatter from one to the next, if known; it matters
-    only where the sides are of two runs. The comparison has its verdict, or is inconclusive with a
-    p-value for ``judge``.
+    ``noise``, how much runs of these builds scatter from one to the next, matters only where the
+    sides are of two runs. The comparison has its verdict, or a p-value for ``judge``.
     """
     if noise == 0 and not pair.of_one_run:
         pair = replace(pair, repeated_before=True)
@@ -265,10 +257,7 @@ def _compare_absent(draft: Comparison, pair: Pair) -> Comparison:
 
 
 def _was_not_counted_yet(side: ReducedSide, metric: Metric) -> bool:
-    """Whether a side was measured before there was a contract.
-
-    Of what a probe of its time could not watch it has a reason, and what failed has failed.
-    """
+    """Whether a side was measured before there was a contract; else it has a reason or failed."""
     known = side.summary or side.failures or side.broken
     unsupported = any(metric.id in trial.unsupported for trial in side.trials)
     return metric.kind is Kind.EXACT and bool(side.trials) and not known and not unsupported
@@ -277,14 +266,11 @@ def _was_not_counted_yet(side: ReducedSide, metric: Metric) -> bool:
 def compare_exact(
     draft: Comparison, left: Summary, right: Summary, assumption: str = _NO_NOISE
 ) -> Comparison:
-    """Give two counts without noise their verdict.
-
-    ``assumption`` says in one line what is taken for granted.
-    """
-    doubts = [
+    """Give two counts without noise their verdict; ``assumption`` is what is taken for granted."""
+    doubts = (
         *doubt.about_constancy("baseline", left.values),
         *doubt.about_constancy("contender", right.values),
-    ]
+    )
     if left.center == right.center == 0:
         verdict = Verdict.EQUIVALENT
     elif left.center == right.center or (left.center and right.center and _varies(left, right)):
@@ -300,7 +286,6 @@ def compare_exact(
 
 
 def _varies(*sides: Summary) -> bool:
-    """Whether trials of one side counted differently, so that a count is no exact number."""
     return any(len(set(side.values)) > 1 for side in sides)
 
 
@@ -308,10 +293,8 @@ def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Compar
     if not left.by_key or not right.by_key:
         return doubt.added(draft, doubt.NO_ANSWERS)
     draft = replace(draft, baseline=_share(left), contender=_share(right))
-    reasons = doubt.about_questions(left, right)
-    if reasons:
-        apart = replace(draft, verdict=Verdict.NOT_COMPARABLE, effect=None)
-        return doubt.added(apart, *reasons)
+    if reasons := doubt.about_questions(left, right):
+        return doubt.added(replace(draft, verdict=Verdict.NOT_COMPARABLE, effect=None), *reasons)
     pairs, flips = pair(left, right)
     margin, discordant = draft.metric.margin, pairs.lost + pairs.won
     draft = doubt.added(draft, *doubt.about_losses(pairs))
@@ -337,11 +320,7 @@ def _share(answers: Answers) -> Summary:
 
 
 def compare_tokens(metric: Metric, tokens: ChangedTokens) -> Comparison:
-    """Give what two sides' contract trials say its verdict.
-
-    The baseline counts 0, since it differs from itself in nothing; the contender counts the
-    requests that changed, trial by trial.
-    """
+    """Give two sides' contract trials a verdict: the contender counts requests that changed."""
     left = Summary(0.0, (0.0,) * len(tokens.counts))
     right = Summary(max(tokens.counts), tokens.counts)
     assumption = (_ONE_ARITHMETIC if tokens.one_arithmetic else _TWO_ARITHMETICS).format(

@@ -4,7 +4,7 @@ A scenario that cannot see its own bug proves nothing when it is green, and one 
 two equal engines proves nothing when it is red. So each is run against both.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -43,13 +43,9 @@ class ControlKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Whether a scenario did what it must against one other engine.
+    """Whether a scenario did what it must against one other engine: the bad one, or an equal one.
 
-    Attributes:
-        fix: The fix whose absence it must see.
-        ok: Whether the bad engine was seen to be bad, or the equal one was not.
-        metric: The metric that says so, the clearest one.
-        detail: How clearly, for a person.
+    ``fix`` is the one whose absence it must see, ``metric`` the clearest one that says so.
     """
 
     scenario: str
@@ -63,10 +59,8 @@ class Control:
 def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
     """Judge the engine without its fix: it must show the harm that the scenario speaks of.
 
-    Of a run that was stopped, the trials measured until then count.
-
-    The run holds contract and accuracy trials of both sides; ``healthy`` and ``bad`` are indices
-    into its builds.
+    The run, of which the trials until it was stopped count, holds contract and accuracy trials of
+    both sides; ``healthy`` and ``bad`` are indices into its builds.
     """
     if scenario.harm == "death":
         return _death_control(scenario, run, healthy, bad)
@@ -85,14 +79,8 @@ def known_bad_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> C
     found = rules + lines
     silent = scenario.harm == "state"
     troubles = (*report.failures, *_blind(contracts, lines, silent=silent))
-    return Control(
-        scenario=scenario.id,
-        fix=scenario.fix,
-        kind=ControlKind.KNOWN_BAD,
-        ok=not troubles,
-        metric=found[0].metric.id if found else WRONG_TOKENS,
-        detail="; ".join((*troubles, *map(_line, found))),
-    )
+    metric = found[0].metric.id if found else WRONG_TOKENS
+    return _judged(scenario, ControlKind.KNOWN_BAD, metric, troubles, map(_line, found))
 
 
 def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Control:
@@ -104,48 +92,44 @@ def a_a_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Contro
         if c.verdict in {Verdict.IMPROVEMENT, Verdict.WORSE_WITHIN} or c.verdict.is_bad_news
     ]
     unexpected = [line for side in (healthy, same) for line in _unexpected(scenario, run, side)]
-    seeds = sum(trial.phase is Phase.CONTRACT for s in (healthy, same) for trial in run.measured(s))
-    answers = _documents(report)
+    seeds = sum(t.phase is Phase.CONTRACT for side in (healthy, same) for t in run.measured(side))
+    answers = sum(
+        c.baseline.n for c in report.comparisons if c.metric.kind is Kind.PROPORTION and c.baseline
+    )
     idle = [] if seeds and (answers or scenario.accuracy is None) else ["nothing was looked at"]
     troubles = (*report.failures, *idle, *unexpected, *map(_line, differing))
     calm = f"nothing differs: {seeds} contract trials, {answers} paired answers"
-    return Control(
-        scenario=scenario.id,
-        fix=scenario.fix,
-        kind=ControlKind.A_A,
-        ok=not troubles,
-        metric=differing[0].metric.id if differing else WRONG_TOKENS,
-        detail="; ".join(troubles) or calm,
-    )
+    metric = differing[0].metric.id if differing else WRONG_TOKENS
+    return _judged(scenario, ControlKind.A_A, metric, troubles, () if troubles else (calm,))
 
 
 def _death_control(scenario: Scenario, run: Run, healthy: int, bad: int) -> Control:
     """Judge an engine that must live through no contract trial without its fix.
 
-    Sides may share the process that the bad one ends, but no trial of the healthy one fails by it:
-    each trial asks whether its engine is there before it begins.
+    Sides may share the process that the bad one ends: each trial looks first if its engine is
+    there.
     """
-    contract_trials = [
-        trial for trial in run.trials if trial.phase is Phase.CONTRACT and trial.side == bad
-    ]
-    died = [
-        trial.failure for trial in contract_trials if trial.failure and trial.failure.engine_died
-    ]
-    lived = len(contract_trials) - len(died)
+    trials = [one for one in run.trials if one.phase is Phase.CONTRACT and one.side == bad]
+    died = [one.failure for one in trials if one.failure and one.failure.engine_died]
+    lived = len(trials) - len(died)
     ill = [trial.failure.reason for trial in run.failed(healthy) if trial.failure]
     troubles = [f"the healthy engine failed: {reason}" for reason in ill]
-    if lived or not contract_trials:
+    if lived or not trials:
         troubles.append(f"without the fix the engine lived through {lived} contract trials")
-    lines = [f"the engine died in {len(died)} of {len(contract_trials)} trials"]
+    lines = [f"the engine died in {len(died)} of {len(trials)} trials"]
     lines += [died[0].reason] if died else []
-    return Control(
-        scenario=scenario.id,
-        fix=scenario.fix,
-        kind=ControlKind.KNOWN_BAD,
-        ok=not troubles,
-        metric=ENGINE_DIED,
-        detail="; ".join((*troubles, *lines)),
-    )
+    return _judged(scenario, ControlKind.KNOWN_BAD, ENGINE_DIED, troubles, lines)
+
+
+def _judged(
+    scenario: Scenario,
+    kind: ControlKind,
+    metric: str,
+    troubles: Sequence[str],
+    facts: Iterable[str],
+) -> Control:
+    detail = "; ".join((*troubles, *facts))
+    return Control(scenario.id, scenario.fix, kind, not troubles, metric, detail)
 
 
 def _deterministic(report: Report) -> Iterator[Comparison]:
@@ -169,7 +153,6 @@ def _unexpected(scenario: Scenario, run: Run, side: int) -> Iterator[str]:
 
 
 def _line(comparison: Comparison) -> str:
-    """One comparison in a few words: how many trials tell it, or how many answers."""
     left, right = comparison.baseline, comparison.contender
     if left is None or right is None:
         return f"{comparison.metric.id}: {comparison.verdict.value}"
@@ -181,26 +164,13 @@ def _line(comparison: Comparison) -> str:
     return share if p_value is None else f"{share}, adjusted p {p_value:.1g}"
 
 
-def _documents(report: Report) -> int:
-    return sum(
-        c.baseline.n for c in report.comparisons if c.metric.kind is Kind.PROPORTION and c.baseline
-    )
-
-
 def slow_control(scenario: Scenario, run: Run, healthy: int, slow: int) -> Control:
-    """Judge the engine with the planted fault: its curve must be called a regression.
-
-    The run holds performance trials of both sides; ``healthy`` and ``slow`` are indices into its
-    builds.
-    """
+    """Judge the engine with the planted fault: its curve must be called a regression."""
     return _control(scenario, run, (healthy, slow), ControlKind.KNOWN_BAD, {Verdict.REGRESSION})
 
 
 def same_curve_control(scenario: Scenario, run: Run, healthy: int, same: int) -> Control:
-    """Judge the healthy engine against itself: the curves must be shown to be within the margin.
-
-    One equal curve in 20 is worse within it by chance.
-    """
+    """Judge the healthy engine against itself: all within the margin, one in 20 worse by chance."""
     same_enough = {Verdict.EQUIVALENT, Verdict.WORSE_WITHIN}
     return _control(scenario, run, (healthy, same), ControlKind.A_A, same_enough)
 

@@ -1,19 +1,15 @@
-"""The curve of one side of a sweep: each load as a point, with a band over the trials.
-
-Two curves of one sweep: where one build is better, and where the curves cross.
+"""Two curves of one sweep: where one build is better, and where the curves cross.
 
 ``curve_area`` says whether the whole curve moved. It can stay where it is while one end rises and
 the other falls, so throughput is compared at each interactivity that both curves reach, on the line
 between the points of a trial next to it and never beyond its last. Trials are paired in blocks like
-any other number (``blocks``); one that does not reach a place is left out there with its block.
-A curve of k loads has k points and k - 1 lines between them, so a place counts as better at the
-(2k - 1)-th part of the level, by an exact test. Like every rate it is held back on a noisy
-machine.
+any other number (``blocks``); one that does not reach a place is left out there with its block. A
+curve of k loads has k points and k - 1 lines between them, so a place counts as better at the (2k -
+1)-th part of the level, by an exact test. Like every rate it is held back on a noisy machine.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -28,7 +24,7 @@ from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.tradeoff import Better, LoadPoint, SideCurve, Spread, Stretch, Tradeoff
 from hybridwatch.metrics import CURVE_AREA, DUET_CURVE_AREA, find_metric
 from hybridwatch.records.readings import Place, compute_goodput, find_place, list_places
-from hybridwatch.records.run import Curve, Phase, Trial
+from hybridwatch.records.run import Phase, Trial
 
 BAND: Final = 0.8
 """Share of the trials that lie within a band, as many of the others above it as below."""
@@ -36,27 +32,23 @@ BAND: Final = 0.8
 
 def swept_trials(side: OneSide) -> dict[int, tuple[Place, ...]]:
     """Give the places of each trial of a side that went through loads, by the trial's index."""
-    found = {}
-    for trial in _trials(side):
-        places = list_places(trial.curve) if trial.curve is not None else None
-        if places is not None:
-            found[trial.index] = places
-    return found
+    swept = ((one.index, one.curve) for one in _trials(side) if one.curve is not None)
+    found = ((index, list_places(curve)) for index, curve in swept)
+    return {index: places for index, places in found if places is not None}
 
 
 def build_curve(side: OneSide) -> SideCurve | None:
     """Lay out the curve of a side; ``None`` where no trial of it went through loads."""
     indices = swept_trials(side)
-    trials = [trial for trial in _trials(side) if trial.index in indices]
-    curves = list(_curves(trials))
+    curves = [one.curve for one in _trials(side) if one.curve is not None and one.index in indices]
     if not curves:
         return None
-    by_load: dict[float, list[_SeenLoad]] = defaultdict(list)
+    by_load: dict[float, list[tuple[Place, float | None, float | None]]] = defaultdict(list)
     for curve in curves:
         for point in curve.points:
             place = find_place(curve, point)
             if place is not None:
-                seen = _SeenLoad(place, compute_goodput(curve, point), point.joules_per_token)
+                seen = place, compute_goodput(curve, point), point.joules_per_token
                 by_load[point.load].append(seen)
     first = curves[0]
     points = tuple(_load_point(load, by_load[load]) for load in sorted(by_load))
@@ -74,24 +66,14 @@ def _trials(side: OneSide) -> Sequence[Trial]:
     return side.trials(swept_in(side))
 
 
-@dataclass(frozen=True, slots=True)
-class _SeenLoad:
-    place: Place
-    goodput: float | None
-    joules: float | None
-
-
-def _curves(trials: Iterable[Trial]) -> Iterable[Curve]:
-    return (trial.curve for trial in trials if trial.curve is not None)
-
-
-def _load_point(load: float, seen: list[_SeenLoad]) -> LoadPoint:
+def _load_point(load: float, seen: list[tuple[Place, float | None, float | None]]) -> LoadPoint:
+    places, goodputs, joules = zip(*seen, strict=True)
     return LoadPoint(
         load,
-        _spread(one.place.interactivity for one in seen),
-        _spread(one.place.throughput for one in seen),
-        _spread_of_known(one.goodput for one in seen),
-        _spread_of_known(one.joules for one in seen),
+        _spread(one.interactivity for one in places),
+        _spread(one.throughput for one in places),
+        _spread_of_known(goodputs),
+        _spread_of_known(joules),
     )
 
 
@@ -110,11 +92,7 @@ _PLACES: Final = 65
 
 
 def tradeoff_between(baseline: OneSide, contender: OneSide, level: float) -> Tradeoff | None:
-    """Compare two curves.
-
-    A p-value counts below ``level``, which is divided among the places. ``None`` where a side has
-    no curve.
-    """
+    """Compare two curves; a p-value counts below ``level``, which is divided among the places."""
     left, right = build_curve(baseline), build_curve(contender)
     if left is None or right is None:
         return None
@@ -143,7 +121,6 @@ def _common(*sides: SideCurve) -> tuple[float, float] | None:
 
 
 def _throughput_at(trials: Mapping[int, Sequence[Place]], at: float) -> dict[int, float]:
-    """What each trial gives to users who see so much, between the points that it has."""
     found = {}
     for index, places in trials.items():
         reached, given = np.asarray(sorted(places)).T
@@ -163,16 +140,13 @@ def _better(
     if not old or not new or (blocks is not None and not blocks.n):
         return None
     if blocks is None:
-        p_value, change = rank_p([*old.values()], [*new.values()]), _shift([*old.values()], new)
+        before, after = [*old.values()], [*new.values()]
+        p_value, change = rank_p(before, after), float(np.median(after) - np.median(before))
     else:
         p_value, change = signed_rank_p(blocks.log_ratios), float(np.median(blocks.log_ratios))
     if p_value >= bar:
         return None
     return "contender" if change > 0 else "baseline"
-
-
-def _shift(old: Sequence[float], new: Mapping[int, float]) -> float:
-    return float(np.median([*new.values()]) - np.median(old))
 
 
 def _stretches(found: Sequence[tuple[float, Better | None]]) -> tuple[Stretch, ...]:

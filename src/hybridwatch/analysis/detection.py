@@ -1,13 +1,9 @@
 """Detection: was the bug of a known-bad control caught, and was the healthy engine clean?
 
-Such a run is red on purpose: its contender is the baseline with a fix taken out, so a regression is
-what must be there. The bug is *caught* when a broken contract or lost answers tell its engine from
-the healthy one; times do not count, since they differ by chance. The healthy engine is *clean* when
-it broke no contract and got as many answers right as its scenario expects.
-
-Pure, so that the terminal (from a report) and the dashboard (from the index) say the same.
-``hybridwatch controls`` is stricter: it measures again and wants the contract broken under every
-seed.
+The bug is *caught* when a broken contract or lost answers tell its engine from the healthy one;
+times differ by chance. The healthy engine is *clean* when it broke no contract and got as many
+answers right as its scenario expects. ``hybridwatch controls`` is stricter: it measures again and
+wants the contract broken under every seed.
 """
 
 import math
@@ -17,7 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.role import Role, lost_fixes
 from hybridwatch.scenarios.scenario import Scenario
@@ -38,12 +34,7 @@ class Detection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ControlReading:
-    """One comparison of a control.
-
-    Attributes:
-        old: Center of the healthy engine, base units; NaN without one.
-        new: Center of the engine without the fix.
-    """
+    """One comparison of a control, with the centers of both engines in base units; or NaN."""
 
     metric: str
     statistic: str
@@ -66,9 +57,8 @@ class ControlReading:
 class DetectionPromise:
     """What a scenario says of its two engines.
 
-    Attributes:
-        deadly: Whether the fault ends the engine, so that its contract trials must fail.
-        at_least: Metric to the least that a healthy engine has.
+    ``deadly`` is whether the fault ends the engine, so that its contract trials must fail.
+    ``at_least`` has each metric with the least that a healthy engine has.
     """
 
     deadly: bool = False
@@ -88,10 +78,8 @@ def find_promise(scenario: Scenario) -> DetectionPromise:
 class KnownBad:
     """A known-bad control, and what it showed.
 
-    Attributes:
-        lost: The fixes that the contender lacks on purpose.
-        by: The comparisons that caught it, contracts first.
-        baseline_violations: What the healthy engine was not clean of.
+    ``lost`` are the fixes that the contender lacks on purpose, ``by`` the comparisons that caught
+    it, contracts first, and ``baseline_violations`` what the healthy engine was not clean of.
     """
 
     report: Report
@@ -127,11 +115,7 @@ def is_deterministic(metric: str) -> bool:
 
 
 def find_detection(deterministic: Collection[Verdict], *, deadly: bool) -> Detection:
-    """Say what a known-bad control showed.
-
-    ``deterministic`` has what its comparisons of deterministic metrics say. ``deadly`` is whether
-    the fault ends the engine, so that its contract trials must fail.
-    """
+    """Say what a control showed, by verdicts on deterministic metrics; ``deadly`` as promised."""
     if _giving_away(deadly=deadly) & set(deterministic):
         return Detection.CAUGHT
     return Detection.MISSED if set(deterministic) - _UNSETTLED else Detection.NOT_ASKED
@@ -140,11 +124,7 @@ def find_detection(deterministic: Collection[Verdict], *, deadly: bool) -> Detec
 def baseline_violations_in(
     readings: Collection[ControlReading], promise: DetectionPromise
 ) -> tuple[str, ...]:
-    """Name what the healthy engine was not clean of.
-
-    Every contract counts broken rules, so a healthy engine has 0 of each, whatever its scenario
-    promises.
-    """
+    """Name what the healthy engine was not clean of; it has 0 of each contract, promised or not."""
     return tuple(one.metric for one in readings if _is_violation(one, dict(promise.at_least)))
 
 
@@ -152,7 +132,7 @@ def is_control(report: Report) -> bool:
     """Whether a report is of a known-bad control of its own scenario.
 
     That takes one run, one code and a fix that was switched: an engine that lost its fix in any
-    other way is the worst of news. So is one that lost a fix which the scenario does not guard.
+    other way, or one that the scenario does not guard, is the worst of news.
     """
     old, new = report.baseline, report.contender
     return (
@@ -187,9 +167,7 @@ def complaints_about(control: KnownBad) -> Iterator[str]:
 
 
 def _giving_away(*, deadly: bool) -> frozenset[Verdict]:
-    if deadly:
-        return frozenset({Verdict.REGRESSION, Verdict.FAILED})
-    return frozenset({Verdict.REGRESSION})
+    return frozenset({Verdict.REGRESSION, *([Verdict.FAILED] if deadly else [])})
 
 
 def _is_violation(reading: ControlReading, at_least: Mapping[str, float]) -> bool:
@@ -201,14 +179,6 @@ def _is_violation(reading: ControlReading, at_least: Mapping[str, float]) -> boo
 
 
 def _reading(comparison: Comparison) -> ControlReading:
-    return ControlReading(
-        comparison.metric.id,
-        comparison.statistic,
-        comparison.verdict,
-        _center(comparison.baseline),
-        _center(comparison.contender),
-    )
-
-
-def _center(summary: Summary | None) -> float:
-    return math.nan if summary is None else summary.center
+    sides = comparison.baseline, comparison.contender
+    old, new = (math.nan if one is None else one.center for one in sides)
+    return ControlReading(comparison.metric.id, comparison.statistic, comparison.verdict, old, new)

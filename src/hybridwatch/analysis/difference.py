@@ -1,8 +1,4 @@
-"""What differs between two sides besides the label of the build: the suspects of a change.
-
-A caller that knows the last good run and the first bad one asks ``culprit_between``; which of them
-was good and which was bad is the caller's business.
-"""
+"""What differs between two sides besides the label of the build: the suspects of a change."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,13 +21,7 @@ _FILE: Final = re.compile(r"[\w/]+\.py")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that is known of both sides.
-
-    Attributes:
-        what: Such as ``fix padded-rows-prefilling``, ``flag --max-num-seqs`` or ``testbed cores``.
-        old: Of the baseline.
-        new: Of the contender.
-    """
+    """Something known of both sides, such as ``fix padded-rows-prefilling``, ``testbed cores``."""
 
     what: str
     old: str
@@ -56,8 +46,9 @@ def facts_between(baseline: OneSide, contender: OneSide) -> Iterator[Fact]:
     yield from _together("flag ", left.flags, right.flags)
     for name in ("release", "distribution", "accelerator"):
         yield Fact(name, getattr(left, name), getattr(right, name))
-    yield Fact("lock", left.lock_digest[:12], right.lock_digest[:12])
-    yield Fact("wheel", left.wheel_digest[:12], right.wheel_digest[:12])
+    for name in ("lock", "wheel"):
+        old, new = (getattr(build, f"{name}_digest")[:12] for build in (left, right))
+        yield Fact(name, old, new)
     if left.code_digest or right.code_digest:
         yield Fact("vLLM's Python files", _short(left.code_digest), _short(right.code_digest))
     if left.changed_files or right.changed_files:
@@ -150,18 +141,14 @@ _BETWEEN: Final = re.compile(r"(?:(\S+)\.dev(\d+)|\S+)\+g([0-9a-f]{7,40})(?:\.\S
 """A version between two releases, as setuptools-scm writes it: ``0.28.1.dev53+g1a2b3c4d5`` is 53
 commits after a tag."""
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
-_PACKAGES: Final = "lock"
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
     """Two states of vLLM's repository.
 
-    Attributes:
-        old: Tag or commit.
-        count: Commits between them; ``None`` where it does not follow from the versions.
-        is_upstream: Whether both are known to be in vLLM's own repository; else they are of a
-            checkout, of which it is not recorded where it is from.
+    ``old`` and ``new`` are tags or commits; ``count`` is ``None`` where it does not follow from the
+    versions. ``is_upstream`` is false of a checkout, of which it is not recorded where it is from.
     """
 
     old: str
@@ -189,10 +176,7 @@ class CommitRange:
 class Culprits:
     """Everything known that differs between the last good and the first bad.
 
-    Attributes:
-        commits: The engine's commits between them; ``None`` where either is not known, or both
-            are the same.
-        facts: What differs: release, fixes, flags, packages, wheel, machine, kernel, driver.
+    ``commits`` is ``None`` where either is not known, or both are the same.
     """
 
     good: OneSide
@@ -210,14 +194,14 @@ class Culprits:
 def culprit_between(good: OneSide, bad: OneSide) -> Culprits:
     """List what differs between the last side that was good and the first that was bad."""
     facts = (fact for fact in facts_between(good, bad) if fact.differs)
-    return Culprits(good, bad, _commits(good, bad), tuple(map(_named, facts)))
+    commits = _range(_read_revision(good), _read_revision(bad))
+    return Culprits(good, bad, commits, tuple(map(_named, facts)))
 
 
 def commits_between(old: str, new: str) -> CommitRange | None:
-    """Give the commits between two vLLM versions.
+    """Give the commits between two vLLM versions, such as ``0.28.1.dev53+g1a2b3c4d5``.
 
-    Versions are such as ``0.27.1`` or ``0.28.1.dev53+g1a2b3c4d5``. ``None`` where one names no tag
-    and no commit, or both name the same.
+    ``None`` where one names no tag and no commit, or both name the same.
     """
     found = _range(_find_revision(old), _find_revision(new))
     ends = _BETWEEN.fullmatch(old), _BETWEEN.fullmatch(new)
@@ -229,10 +213,7 @@ def commits_between(old: str, new: str) -> CommitRange | None:
 
 
 def find_commits(old: EngineBuild, new: EngineBuild) -> CommitRange | None:
-    """Give the commits between two builds, as ``commits_between`` their versions.
-
-    A build made of a checkout is at the checkout's commit, even if its version names another.
-    """
+    """Give the commits between two builds; one of a checkout is at the checkout's commit."""
     if not {old.distribution, new.distribution} <= _DISTRIBUTIONS:
         return None
     if old.revision is None and new.revision is None:
@@ -240,10 +221,6 @@ def find_commits(old: EngineBuild, new: EngineBuild) -> CommitRange | None:
     ends = (build.revision or _find_revision(build.release) for build in (old, new))
     found = _range(*ends)
     return None if found is None else replace(found, is_upstream=False)
-
-
-def _commits(good: OneSide, bad: OneSide) -> CommitRange | None:
-    return _range(_read_revision(good), _read_revision(bad))
 
 
 def _range(old: str, new: str) -> CommitRange | None:
@@ -266,4 +243,4 @@ def _find_revision(version: str) -> str:
 
 
 def _named(fact: Fact) -> Fact:
-    return Fact("packages (lock)", fact.old, fact.new) if fact.what == _PACKAGES else fact
+    return replace(fact, what="packages (lock)") if fact.what == "lock" else fact

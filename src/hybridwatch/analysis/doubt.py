@@ -62,19 +62,15 @@ def added(draft: Comparison, *doubts: str) -> Comparison:
 def obstacles(
     baseline: OneSide, contender: OneSide, *, across_testbeds: bool = False
 ) -> tuple[str, ...]:
-    """Say why two sides cannot be compared at all; empty if they can.
-
-    With ``across_testbeds`` another machine is no obstacle.
-    """
+    """Say why two sides cannot be compared at all; empty if they can."""
     left, right = baseline.run, contender.run
     if UNKNOWN == left.testbed.id == right.testbed.id and left.id != right.id:
         machines: tuple[str, ...] = (
             "Testbed unknown on both sides: ingest with --testbed to say where they were measured.",
         )
     else:
-        machines = _differing(
-            ("Testbed", left.testbed.id, right.testbed.id, "measure both on one machine")
-        )
+        remedy = "measure both on one machine"
+        machines = _differing(("Testbed", left.testbed.id, right.testbed.id, remedy))
     again = "measure the baseline again with the present file"
     named = "its file names no model: ingest with --scenario to say what was measured"
     known = again if not (left.has_own_load or right.has_own_load) else named
@@ -95,10 +91,7 @@ def _differing(*pairs: tuple[str, object, object, str]) -> tuple[str, ...]:
 
 
 def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
-    """Everything to hold against two sides but what their values say.
-
-    ``draft`` knows the noise between runs, if that counts, and the bound that it makes.
-    """
+    """Yield doubts of two sides but of their values; ``draft`` knows the noise between runs."""
     yield from _about_setting(pair)
     yield from _about_noise(draft)
     if not pair.repeats:
@@ -110,7 +103,6 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
 
 
 def _about_setting(pair: Pair) -> Iterator[str]:
-    """Doubts that come from how the two sides were measured."""
     left, right = (side.side.run for side in pair.sides)
     if left.harness != right.harness:
         yield (
@@ -119,14 +111,10 @@ def _about_setting(pair: Pair) -> Iterator[str]:
         )
     # No drift reaches values that never vary within a side.
     noisy = pair.subject.metric.kind.has_noise and not pair.repeats
-    if noisy and left.id != right.id:
+    if noisy and (left.id != right.id or pair.blocks is None):
+        how = "interleaved" if left.id != right.id else "in turn"
         yield (
-            "The sides were not measured interleaved, so drift of the machine counts as change: "
-            "confirm by one run with both builds."
-        )
-    elif noisy and pair.blocks is None:
-        yield (
-            "The sides were not measured in turn, so drift of the machine counts as change: "
+            f"The sides were not measured {how}, so drift of the machine counts as change: "
             "confirm by one run with both builds."
         )
     changed = [
@@ -165,7 +153,6 @@ def about_failures(pair: Pair) -> Iterator[str]:
 
 
 def _about_unsupported(pair: Pair) -> Iterator[str]:
-    """Doubts that come from trials whose engine a probe could not watch."""
     metric = pair.subject.metric.id
     for side in pair.sides:
         name, trials = side.name, side.trials
@@ -178,7 +165,6 @@ def _about_unsupported(pair: Pair) -> Iterator[str]:
 
 
 def _about_trials(pair: Pair) -> Iterator[str]:
-    """Doubts that come from the trials of two sides that have values: failed, few, unpaired."""
     yield from about_failures(pair)
     if pair.subject.metric.kind.has_noise and not pair.repeats:
         yield from _about_few(pair)
@@ -186,7 +172,6 @@ def _about_trials(pair: Pair) -> Iterator[str]:
 
 
 def _about_few(pair: Pair) -> Iterator[str]:
-    """Doubts that come from too few trials."""
     fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
     in_blocks = pair.blocks is not None and pair.blocks.n >= SETTLING_BLOCKS
     if pair.has_single_values_of_asv:
@@ -223,7 +208,6 @@ def _about_single_values(pair: Pair) -> str:
 
 
 def _about_blocks(blocks: Blocks | None) -> Iterator[str]:
-    """Doubts that come from blocks of which only one side can be used."""
     if blocks is not None and blocks.n < blocks.planned:
         yield (
             f"{blocks.planned - blocks.n} of {blocks.planned} blocks left out, because a side "
@@ -232,7 +216,6 @@ def _about_blocks(blocks: Blocks | None) -> Iterator[str]:
 
 
 def _about_noise(draft: Comparison) -> Iterator[str]:
-    """Doubts that come from what earlier runs of the same builds tell, or is taken for granted."""
     if draft.noise is None or draft.relevance <= draft.metric.bound:
         return
     counts = f"only a change beyond {100 * draft.relevance:.1f} % ({REACH:g} times that) counts"
@@ -250,7 +233,6 @@ def _about_noise(draft: Comparison) -> Iterator[str]:
 
 
 def _about_broken(broken: int) -> Iterator[str]:
-    """Doubts that come from values that are no numbers."""
     if broken:
         yield (
             f"{broken} trial(s) left out because of values that are no finite numbers: "
@@ -261,8 +243,7 @@ def _about_broken(broken: int) -> Iterator[str]:
 def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:
     """Doubts about a contract that some trials kept and others broke.
 
-    How often a broken one is counted follows the number of engine steps, which no two trials over
-    HTTP share; that it is broken at all must not depend on the trial.
+    How often it is broken follows the number of engine steps, which no two trials over HTTP share.
     """
     if values and min(values) == 0 < max(values):
         found = ", ".join(f"{value:g}" for value in sorted(set(values)))
@@ -273,11 +254,7 @@ def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:
 
 
 def about_breach(expected: str, baseline: float | None, contender: float, *, both: bool) -> str:
-    """Say that a side is wrong, and whether the other is wrong too.
-
-    ``expected`` is what the scenario expects: ``exactly 0``. The numbers are the centers of the
-    sides; ``None`` without one. ``both`` is whether the baseline breaks it too.
-    """
+    """Say that a side is wrong, and whether ``both`` are; ``expected`` is such as ``exactly 0``."""
     old = "no value" if baseline is None else f"{baseline:g}"
     where = "on both sides, so not new" if both else "on the contender"
     return (
@@ -290,7 +267,7 @@ def about_questions(baseline: Answers, contender: Answers) -> tuple[str, ...]:
     """Say why two sides' answers cannot be paired; empty if they can."""
     found: list[str] = []
     if baseline.versions != contender.versions:
-        old, new = ", ".join(sorted(baseline.versions)), ", ".join(sorted(contender.versions))
+        old, new = (", ".join(sorted(side.versions)) for side in (baseline, contender))
         found.append(f"Task version differs ({old} -> {new}): measure both with one version.")
     only_old = len(baseline.by_key.keys() - contender.by_key.keys())
     only_new = len(contender.by_key.keys() - baseline.by_key.keys())
@@ -325,10 +302,7 @@ def _change(look: Comparison) -> str:
 
 
 def about_losses(pairs: Pairs) -> Iterator[str]:
-    """Tell answers that were lost with none won, so many that chance seldom does it.
-
-    An average of a thousand questions hides them.
-    """
+    """Report answers lost with none won, more than chance; an average of many hides them."""
     if pairs.lost >= FEWEST_LOSSES and not pairs.won:
         yield f"{pairs.lost} answers lost, none won: read the answers that flipped."
 

@@ -1,12 +1,7 @@
 """Freshness: measurements that are overdue, and definitions that replaced others.
 
-Pure, and without the runs themselves: a caller that knows when which scenario was measured on which
-testbed can ask, the gate from a folder and the dashboard from its index. A missing night is then
-the same thing everywhere.
-
-The digest of a scenario's definition is part of what makes numbers comparable. A definition that
-was changed ends a series, and what was bad in it is answered by the next one; two loads that are
-measured each night are two series that both go on.
+A definition that was changed ends a series, and what was bad in it is answered by the next one; two
+loads that are measured each night are two series that both go on.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
@@ -36,13 +31,11 @@ class LastMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something expected that was not measured in time, or never.
+    """Something expected that was not measured in time, or never (without ``last``).
 
-    Attributes:
-        scenario: Its id, or a group of which nothing is known; empty for a whole testbed that the
-            policy expects and that never measured.
-        testbed: Id of the machine; empty where no expected one ever measured the scenario.
-        last: The newest measurement there is; ``None`` without any.
+    ``scenario`` is an id, or a group of which nothing is known; empty for a whole testbed that the
+    policy expects and that never measured. ``testbed`` is empty where no expected one ever
+    measured.
     """
 
     scenario: str
@@ -64,30 +57,24 @@ class Gap:
 def what_counts(
     others: Iterable[LastMeasured], controls: Iterable[LastMeasured], *, compared: bool
 ) -> tuple[LastMeasured, ...]:
-    """Choose the runs that count as measurements.
+    """Choose the runs that count as measurements, by whether any but ``controls`` compares builds.
 
-    ``others`` are runs that are no controls, ``controls`` known-bad controls and planted faults.
-    ``compared`` is whether any of the others compares builds. Where builds are compared, a control
-    stands for nothing; else the suite is only being tried, and its controls are what was to be
-    measured.
+    If so, a control stands for nothing; else the suite is only being tried, and its controls are
+    what was to be measured.
     """
     return tuple(others) if compared else (*others, *controls)
 
 
 def gaps(
-    measured: Iterable[LastMeasured],
-    policy: Policy,
-    now: datetime,
-    scenarios: Collection[str] = (),
+    measured: Iterable[LastMeasured], policy: Policy, now: datetime, scenarios: Collection[str] = ()
 ) -> tuple[Gap, ...]:
     """Find what the policy expects and was not measured within its ``max_age_days``.
 
     A scenario is expected on every expected testbed that ever measured it, and on one at least.
 
-    ``measured`` is in any order; older measurements of the same do no harm. Known-bad controls say
-    nothing of a build and are not to be among them. ``scenarios`` has the id of every scenario
-    there is, so that one that was never measured is missed; without them only what the policy names
-    is. ``now`` has a time zone. Gaps are in order of scenario and testbed, each at most once.
+    ``measured`` is in any order, without known-bad controls. ``scenarios`` has every id there is,
+    so that one that was never measured is missed; without them only what the policy names is.
+    ``now`` has a time zone. Gaps are in order of scenario and testbed, each at most once.
     """
     newest = _newest(measured)
     recent = _recent(newest.values(), now)
@@ -107,10 +94,7 @@ def gaps(
 
 
 def is_expected(testbed: str, policy: Policy, recent: Iterable[LastMeasured]) -> bool:
-    """Whether a testbed has to measure.
-
-    What is ``recent`` counts only where the policy names no testbeds.
-    """
+    """Whether a testbed has to measure; ``recent`` counts where the policy names no testbeds."""
     if policy.testbeds:
         return any(fnmatchcase(testbed, known) for known in policy.testbeds)
     return any(one.testbed == testbed for one in recent)
@@ -175,12 +159,10 @@ _Digest = TypeVar("_Digest", bound=Hashable)
 
 
 def successors(measured: Iterable[tuple[_Digest, datetime]]) -> Mapping[_Digest, _Digest]:
-    """Say which definition took the place of each that has ended.
+    """Say which definition took the place of each that has ended; that may have ended itself.
 
     One has ended when another began after its last run and was measured more than a night later.
-
-    ``measured`` has the definition of each run and its start, of one scenario on one testbed, in
-    any order. Gives for each that has ended the one that began next, which may have ended itself.
+    ``measured`` has each run's definition and start, of one scenario on one testbed, in any order.
     """
     first: dict[_Digest, datetime] = {}
     last: dict[_Digest, datetime] = {}
@@ -210,8 +192,7 @@ def change_text(
 ) -> str:
     """Say what a definition changed: its settings, else its version, else no more than its digest.
 
-    ``versions`` and ``digests`` are those before and after. Settings are empty where they are not
-    known.
+    Settings are empty where they are not known.
     """
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     if changed and old and new:

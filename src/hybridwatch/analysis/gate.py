@@ -1,20 +1,8 @@
 """From a report to pass or fail.
 
-Strict on purpose: a metric that disappeared or failed is bad news like a regression, and a report
-in which nothing could be compared must not pass as "no regression".
-
-Careful on purpose, too: a gate stops people's work. A regression that survives the
-false-discovery control of its family, but not Holm's, is red in the report and a warning here. A
-time, rate or count that got worse between two runs, while it is not known how much runs differ, is
-left open in the report and a warning here; so is one that got worse on a noisy machine without
-more work of the engine's. What is known to be worse and lies within the margin warns, too. A
-regression that is no more than chance gives from run to run warns until it repeats.
-
-A policy may say of a metric that it only warns, or is only watched. That is about the size of a
-change: where nothing was measured nothing is green, whatever the policy says. What is broken on
-both sides is not green either: it stops, until the policy names why it is accepted (``known``).
-
-A report's name among others is as short as distinguishes it from them.
+Strict on purpose: what was not measured or compared, and what is broken, is never green. Careful on
+purpose, too, since a gate stops people's work: what is bad news and not sure only warns. A policy
+is lenient about the size of a change, and about what is broken where it names why (``known``).
 """
 
 from collections import Counter
@@ -41,13 +29,9 @@ NOISY_MACHINE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What a gate says.
+    """What a gate says: whether the contender may go on, and why not, one line each.
 
-    Attributes:
-        passed: Whether the contender may go on.
-        reasons: Why not, one line each; empty if it passed.
-        warnings: Bad news that was not sure enough to stop it, or that the policy lets pass, one
-            line each.
+    ``warnings`` is bad news not sure enough to stop it, or that the policy lets pass, a line each.
     """
 
     passed: bool
@@ -74,16 +58,13 @@ def gate_all(
     *,
     names: Sequence[str] | None = None,
 ) -> GateResult:
-    """Let several scenarios pass together.
+    """Let several scenarios pass together, called by ``names``.
 
     ``absent`` has what should have been judged and was not, one line each: never green.
-    ``left_out`` has what was not judged and stops nothing, one line each: a warning. ``names`` is
-    what to call each report, by default as ``list_names`` has it.
+    ``left_out`` has what was not judged and stops nothing, one line each: a warning.
     """
-    shown_names = list_names(reports) if names is None else names
-    results = [
-        (name, gate(report, policy)) for name, report in zip(shown_names, reports, strict=True)
-    ]
+    called = list_names(reports) if names is None else names
+    results = [(name, gate(one, policy)) for name, one in zip(called, reports, strict=True)]
     reasons = [f"{name}: {line}" for name, result in results for line in result.reasons]
     warnings = [f"{name}: {line}" for name, result in results for line in result.warnings]
     reasons += absent
@@ -106,11 +87,7 @@ def consequence(comparison: Comparison, report: Report, policy: Policy = STRICT)
 
 
 def outcome(verdict: Verdict, rule: Rule, *, sure: bool) -> Action:
-    """Say what becomes of a verdict.
-
-    ``sure`` is whether it is sure enough to stop anything (``stands``). ``WATCH`` where nothing is
-    done.
-    """
+    """Say what becomes of a verdict; only a ``sure`` one (``stands``) stops anything."""
     if not verdict.is_bad_news:
         return Action.WATCH
     wanted = rule.action
@@ -196,10 +173,9 @@ def describe_worse_within(comparison: Comparison) -> str:
 
 
 def list_names(reports: Sequence[Report], testbeds: Collection[str] = ()) -> tuple[str, ...]:
-    """Name reports by their scenario; by testbed and builds too where that does not suffice.
+    """Name reports, in order, by scenario; by testbed and builds too where that does not suffice.
 
-    ``testbeds`` has ids of machines that are spoken of besides those of the reports. Names are in
-    the order of the reports.
+    ``testbeds`` has ids of machines that are named besides those of the reports.
     """
     several = len({*testbeds, *(report.contender.testbed.id for report in reports)}) > 1
     names = [

@@ -1,26 +1,21 @@
 """The verdict of a comparison, once its p-value has passed the report's control.
 
 Significant is beyond noise; relevant is beyond noise *and* beyond the bound of relevance. Only a
-relevant change is a regression or an improvement, and only a proof of sameness is equivalent. What
-is significantly worse and shown to be so by less than the margin is neither: it is shown as what it
-is. Both take a test that rejects on the bad side, so together they are false as often as it is.
+relevant change is a regression or an improvement, and only a proof of sameness is equivalent.
 
 Without control a report of twenty tests cries wolf about every second time even when nothing
 changed. Benjamini-Hochberg (1995) keeps the share of false discoveries small; it holds for
 independent tests and for the positive dependence that latencies of the same requests have
 (Benjamini and Yekutieli 2001). Holm (1979) keeps even one false discovery unlikely, whatever the
-dependence: a gate that stops people's work asks for that.
-
-Every test that is looked at along with others costs these some of their power. So only those stand
-together that answer one question for one reader: whether answers were lost, whether what the gate
-stops became slower, and apart from both what it merely warns of or only watches.
+dependence. Only tests that answer one question for one reader stand together, since each costs the
+others some of their power.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -60,36 +55,27 @@ def build_families(comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
 
 def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values, in their order, so that those below the rate can be called discoveries."""
-    order = np.argsort(p_values, kind="stable")
     shares = len(p_values) / np.arange(1, len(p_values) + 1)
-    stepped = np.asarray(p_values, dtype=float)[order] * shares
-    adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(stepped[::-1])[::-1])
-    return tuple(float(p) for p in adjusted)
+    return _stepped(p_values, shares, lambda p: np.minimum.accumulate(p[::-1])[::-1])
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjust p-values by Holm's step-down method, in their order.
+    """Adjust p-values, in their order; none is below its Benjamini-Hochberg counterpart."""
+    return _stepped(p_values, np.arange(len(p_values), 0, -1), np.maximum.accumulate)
 
-    None is below its Benjamini-Hochberg counterpart.
-    """
+
+def _stepped(
+    p_values: Sequence[float], factors: Any, step: Callable[[Any], Any]
+) -> tuple[float, ...]:
     order = np.argsort(p_values, kind="stable")
-    remaining = np.arange(len(p_values), 0, -1)
-    stepped = np.asarray(p_values, dtype=float)[order] * remaining
     adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(stepped))
+    adjusted[order] = np.minimum(1.0, step(np.asarray(p_values, dtype=float)[order] * factors))
     return tuple(float(p) for p in adjusted)
 
 
 @dataclass(frozen=True, slots=True)
 class _PValues:
-    """The p-values of one test of a family.
-
-    Attributes:
-        alone: Of the test by itself.
-        adjusted: After the control that the verdict is held to.
-        holm: After the control that the gate asks for.
-    """
+    """The p-values of one test: by itself, and after the controls of verdict and gate."""
 
     alone: float
     adjusted: float
@@ -97,11 +83,7 @@ class _PValues:
 
     def larger(self, other: "_PValues") -> "_PValues":
         """Give the larger of each: what both tests say."""
-        return _PValues(
-            max(self.alone, other.alone),
-            max(self.adjusted, other.adjusted),
-            max(self.holm, other.holm),
-        )
+        return _PValues(*map(max, astuple(self), astuple(other)))
 
 
 _SAYS_NOTHING: Final = _PValues(1.0, 1.0, 1.0)
@@ -177,14 +159,9 @@ def _over_both(
     found = _p_values(first)
     if found is None:
         # Too few trials to test in the first look; the second tests what that has named.
-        return replace(
-            draft,
-            p_value=None,
-            equivalence_p=None,
-            test=first.test,
-            design=first.design,
-            assumption=first.assumption,
-        )
+        keys = ("test", "design", "assumption")
+        own = {key: getattr(first, key) for key in keys}
+        return replace(draft, p_value=None, equivalence_p=None, **own)
     draft = replace(draft, assumption=f"{draft.assumption} {_TWICE}")
     if second is not None:
         again = _p_values(second)
@@ -236,15 +213,9 @@ def _factor(draft: Comparison, level: float) -> float:
 def _judge(
     draft: Comparison, family: str, p_values: _PValues, tests: int, factor: float
 ) -> Comparison:
-    p_value, p_adjusted, p_holm = (
-        min(1.0, p * factor) for p in (p_values.alone, p_values.adjusted, p_values.holm)
-    )
+    p_value, p_adjusted, p_holm = (min(1.0, p * factor) for p in astuple(p_values))
     draft = replace(
-        draft,
-        family=family,
-        p_value=p_values.alone,
-        p_adjusted=p_adjusted,
-        p_holm=p_holm,
+        draft, family=family, p_value=p_values.alone, p_adjusted=p_adjusted, p_holm=p_holm
     )
     significant = p_adjusted < FALSE_DISCOVERY_RATE
     relevant, worse = significant and _is_relevant(draft), significant and _is_worse(draft)
@@ -282,9 +253,8 @@ def _is_relevant(draft: Comparison) -> bool:
 def _controlled(drafts: Sequence[Comparison]) -> tuple[_PValues, ...]:
     """Adjust the tests of one family, each of which has a p-value or ratios.
 
-    Answers are adjusted by Benjamini-Hochberg and Holm. What was timed within blocks is one joint
-    test (``flip_p``). Whatever else was timed is adjusted by Holm separately, and each part gets
-    the share of the level that its rows are of all.
+    What was timed within blocks is one joint test (``flip_p``). Whatever else was timed is adjusted
+    by Holm separately, and each part gets the share of the level that its rows are of all.
     """
     joint = [at for at, draft in enumerate(drafts) if draft.ratios]
     apart = [at for at, draft in enumerate(drafts) if not draft.ratios]
@@ -309,7 +279,6 @@ def _within_blocks(
     part: Sequence[int],
     test: Callable[[Sequence[BlockRow]], Sequence[tuple[Tail, Tail]]],
 ) -> dict[int, _PValues]:
-    """Test a part of a family at its share of the level."""
     if not part:
         return {}
     found = {}
@@ -328,10 +297,7 @@ def _row(draft: Comparison) -> BlockRow:
 
 
 def _is_worse(draft: Comparison) -> bool:
-    """Say whether a comparison of two sides that have values went the bad way."""
     if draft.baseline is None or draft.contender is None:
         raise ValueError("a comparison with a p-value has two sides")
-    change = draft.effect
-    if change is None:
-        change = draft.contender.center - draft.baseline.center
-    return draft.metric.better.is_worse(change)
+    change = draft.contender.center - draft.baseline.center
+    return draft.metric.better.is_worse(change if draft.effect is None else draft.effect)

@@ -1,23 +1,13 @@
 """Whether the machine itself changed while two sides were measured on it.
 
-Every timed trial carries what was seen around it: how long a fixed piece of work took in the
-harness, what others used of the processors, the clocks of processors and GPUs. A change of these is
-no change of the engine. Where both sides were measured in turn, drift meets both alike and only
-what met one side more than the other is held against the result; otherwise all of it is.
+Where both sides were measured in turn, drift meets both alike and only what met one side more than
+the other is held against the result; otherwise all of it is.
 
-A GPU that had to slow down to save itself, or that was not ours alone, is named in any case: how
-fast it then is depends on what was not measured.
-
-Times of a machine that its own run calls noisy: the engine's processor time decides.
-
-Neighbours stretch every time, and seven blocks do not average that out. What an engine worked they
-stretch far less: waiting for a processor is no part of it. So the processor time is asked first, by
-itself; another time or rate is a change only if the processor time changed the same way. Asked in a
-fixed order, each test may use the whole level (Maurer, Hothorn and Lehmacher 1995), and since
-either direction is news that must not come by chance, the level is that of both together.
-
-What a machine without neighbours would show may be missed by this: an engine that waits longer and
-works as much. The comparison then says that it was held back.
+Of a noisy machine the engine's processor time decides: waiting for a processor is no part of what
+an engine worked. Another time or rate is a change only if it changed the same way. In a fixed order
+each test may use the whole level (Maurer, Hothorn and Lehmacher 1995), and since either direction
+is news that must not come by chance, the level is that of both together. An engine that waits
+longer and works as much may be missed; the comparison then says that it was held back.
 """
 
 import math
@@ -52,73 +42,53 @@ _TO_DEVIATION: Final = 1.349
 class _Reading:
     """One number that is taken around every trial.
 
-    Attributes:
-        of: Reads it; ``None`` where the system does not report it.
-        size: The smallest change that matters: the margin of times, or a share of the machine.
-        relative: Whether a change is a ratio of the start, or else a difference.
-        saying: Template for a change; it and what it is measured against are put in.
-        words: For a change up and a change down.
+    ``of`` gives ``None`` where the system does not report it. ``size`` is the smallest change that
+    matters: a ratio, or a share of the machine. ``saying`` takes a change, worded by ``words`` for
+    up and down, and what it is measured against.
     """
 
     of: Callable[[MachineState], float | None]
-    size: float
-    relative: bool
     saying: str
-    words: tuple[str, str]
+    words: tuple[str, str] = ("higher", "lower")
+    size: float = 0.03
+    relative: bool = True
 
     def change(self, old: float, new: float) -> float:
-        """From one level to another, in the reading's own terms."""
         if self.relative:
             return new / old - 1 if old else 0.0
         return new - old
 
     def describe(self, change: float, than: str) -> str:
-        """Describe a change."""
         unit = "%" if self.relative else "points"
         return self.saying.format(f"{abs(change) * 100:.0f} {unit} {self.words[change < 0]}", than)
 
 
 _KERNEL: Final = _Reading(
-    of=lambda seen: seen.kernel_median_s,
-    size=0.03,
-    relative=True,
-    saying="the calibration kernel took {} {}",
-    words=("longer", "less long"),
+    lambda seen: seen.kernel_median_s,
+    "the calibration kernel took {} {}",
+    ("longer", "less long"),
 )
-_CLOCK: Final = _Reading(
-    of=lambda seen: seen.clock_hz,
-    size=0.03,
-    relative=True,
-    saying="the processors' clock was {} {}",
-    words=("higher", "lower"),
-)
+_CLOCK: Final = _Reading(lambda seen: seen.clock_hz, "the processors' clock was {} {}")
 _OTHERS: Final = _Reading(
-    of=lambda seen: seen.others,
+    lambda seen: seen.others,
+    "others used {} of the processors' time {}",
+    ("more", "less"),
     size=0.1,
     relative=False,
-    saying="others used {} of the processors' time {}",
-    words=("more", "less"),
 )
 _GPU_CLOCK: Final = _Reading(
-    of=lambda seen: _slowest(gpu.sm_clock_hz for gpu in seen.gpus),
-    size=0.03,
-    relative=True,
-    saying="the GPU's clock was {} {}",
-    words=("higher", "lower"),
+    lambda seen: _slowest(gpu.sm_clock_hz for gpu in seen.gpus), "the GPU's clock was {} {}"
 )
 _GPU_MEMORY_CLOCK: Final = _Reading(
-    of=lambda seen: _slowest(gpu.memory_clock_hz for gpu in seen.gpus),
-    size=0.03,
-    relative=True,
-    saying="the clock of the GPU's memory was {} {}",
-    words=("higher", "lower"),
+    lambda seen: _slowest(gpu.memory_clock_hz for gpu in seen.gpus),
+    "the clock of the GPU's memory was {} {}",
 )
 _POWER_CAP: Final = _Reading(
-    of=lambda seen: _at_power_limit(seen),
+    lambda seen: _at_power_limit(seen),
+    "the GPU was held at its power limit for {} of the time {}",
+    ("more", "less"),
     size=0.25,
     relative=False,
-    saying="the GPU was held at its power limit for {} of the time {}",
-    words=("more", "less"),
 )
 _READINGS: Final = (_KERNEL, _CLOCK, _OTHERS, _GPU_CLOCK, _GPU_MEMORY_CLOCK, _POWER_CAP)
 
@@ -141,28 +111,30 @@ _BETWEEN_SIDES: Final = "around the contender's trials than around the baseline'
 
 
 def doubt_machine_states(pair: Pair) -> Iterator[str]:
-    """Yield doubts that come from the machine; none where nothing was seen of it.
-
-    Only times, rates and counts depend on the machine.
-    """
+    """Yield doubts that come from the machine; only times, rates and counts depend on it."""
     if not pair.subject.metric.kind.has_noise:
         return
     left, right = pair.baseline.trials, pair.contender.trials
     in_turn = pair.blocks is not None
     remedy = "repeat on a quiet machine" if in_turn else _INTERLEAVE
     for reading in _READINGS:
-        yield from _differences(reading, left, right, remedy)
+        if change := _difference(reading, _seen(reading, left), _seen(reading, right)):
+            found = reading.describe(change, _BETWEEN_SIDES)
+            yield f"The machine itself was not the same: {found}; {remedy}."
         if not in_turn:
             yield from _drifts(reading, left, right)
-    yield from _noise_doubts(left, right, in_turn=in_turn)
+    spread = _kernel_spread(left, right, in_turn=in_turn)
+    if spread > _SPREAD:
+        yield (
+            "The machine was restless: the times of the calibration kernel spread by "
+            f"{spread * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
+            "machine."
+        )
     yield from _about_gpus((*left, *right))
 
 
 def machine_doubts(run: Run) -> tuple[str, ...]:
-    """Gather what is held against the machine of a run, each doubt once.
-
-    Of a run of one build only what its GPUs say: nothing is there that they could differ from.
-    """
+    """Gather each doubt of a run's machine once; of one build only what its GPUs say."""
     first, last = OneSide(run, 0), OneSide(run, len(run.builds) - 1)
     by_phase = {subject.phase: subject for subject in list_subjects(first, last)}
     found = (
@@ -172,15 +144,6 @@ def machine_doubts(run: Run) -> tuple[str, ...]:
         for subject in by_phase.values()
     )
     return tuple(dict.fromkeys(doubt for per_gpu in found for doubt in per_gpu))
-
-
-def _differences(
-    reading: _Reading, left: Sequence[Trial], right: Sequence[Trial], remedy: str
-) -> Iterator[str]:
-    change = _difference(reading, _seen(reading, left), _seen(reading, right))
-    if change is not None:
-        found = reading.describe(change, _BETWEEN_SIDES)
-        yield f"The machine itself was not the same: {found}; {remedy}."
 
 
 def _drifts(reading: _Reading, left: Sequence[Trial], right: Sequence[Trial]) -> Iterator[str]:
@@ -214,23 +177,12 @@ def _kernel_spread(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bo
     return max(_spread(side) for side in sides)
 
 
-def _noise_doubts(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bool) -> Iterator[str]:
-    spread = _kernel_spread(left, right, in_turn=in_turn)
-    if spread > _SPREAD:
-        yield (
-            "The machine was restless: the times of the calibration kernel spread by "
-            f"{spread * 100:.0f} %{_used_by_others((*left, *right))}; repeat on a quiet "
-            "machine."
-        )
-
-
 def _about_gpus(trials: Sequence[Trial]) -> Iterator[str]:
     yield from _throttling(trials)
     yield from _sharing(trials)
 
 
 def _throttling(trials: Sequence[Trial]) -> Iterator[str]:
-    """GPUs that saved themselves during any trial, of either side."""
     seen = [_reasons(trial.surroundings) for trial in trials if trial.surroundings is not None]
     hit = [reasons for reasons in seen if reasons]
     if hit:
@@ -247,13 +199,8 @@ def _reasons(seen: MachineState) -> set[str]:
 
 
 def _sharing(trials: Sequence[Trial]) -> Iterator[str]:
-    """GPUs on which others held memory during any trial, of either side."""
-    around = (trial.surroundings for trial in trials)
-    most = [
-        max((gpu.others_bytes or 0 for gpu in seen.gpus), default=0)
-        for seen in around
-        if seen is not None
-    ]
+    around = [trial.surroundings.gpus for trial in trials if trial.surroundings is not None]
+    most = [max((gpu.others_bytes or 0 for gpu in gpus), default=0) for gpus in around]
     shared = [size for size in most if size > _OTHERS_BYTES]
     if shared:
         yield (
@@ -268,10 +215,8 @@ def _slowest(clocks: Iterable[float | None]) -> float | None:
 
 
 def _at_power_limit(seen: MachineState) -> float | None:
-    per_gpu = [
-        gpu.throttled.get("power-cap", 0.0) for gpu in seen.gpus if gpu.throttled is not None
-    ]
-    return max(per_gpu, default=None)
+    shares = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
+    return max((one.get("power-cap", 0.0) for one in shares), default=None)
 
 
 def _used_by_others(trials: Sequence[Trial]) -> str:
@@ -282,7 +227,6 @@ def _used_by_others(trials: Sequence[Trial]) -> str:
 
 
 def _seen(reading: _Reading, trials: Sequence[Trial]) -> tuple[float, ...]:
-    """The reading around each trial that has it, in order of measurement."""
     around = (trial.surroundings for trial in trials)
     values = (reading.of(seen) for seen in around if seen is not None)
     return tuple(value for value in values if value is not None)
@@ -305,7 +249,6 @@ def _drift(reading: _Reading, values: Sequence[float]) -> float | None:
 
 
 def _difference(reading: _Reading, left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Size of a difference between the sides; ``None`` if it is none, or too small to matter."""
     if not left or not right or rank_p(left, right) >= _LEVEL:
         return None
     change = reading.change(float(np.median(left)), float(np.median(right)))
@@ -330,8 +273,8 @@ _DIRECTIONS: Final = 2
 def blocks_missing(run: Run) -> int:
     """Say how many more blocks a run of two builds needs; none where its machine was quiet.
 
-    Only the machine is looked at, by its calibration kernel, whose spread stays as it is when the
-    sides of a block change places. So the flips stay exact, however often this is asked.
+    Only the calibration kernel is looked at, whose spread stays as it is when the sides of a block
+    change places. So the flips stay exact, however often this is checked.
     """
     baseline, contender = (OneSide(run, side) for side in range(2))
     metric = find_metric(DECIDES)
@@ -352,8 +295,7 @@ def leaves_work_open(report: Report) -> bool:
 def noisy_p(metrics: Sequence[Metric], rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
     """Test whether rows of a noisy machine became worse, and whether they became better.
 
-    The rows are of one family. Each has p-values of being worse and of being better; without
-    processor time among the rows none is below 1.
+    The rows are of one family. Without processor time among them no p-value is below 1.
     """
     first = [at for at, metric in enumerate(metrics) if metric.id == DECIDES]
     then = [at for at, metric in enumerate(metrics) if metric.id != DECIDES]

@@ -3,7 +3,7 @@
 The limits of the change are recovered from those of both sides, each side's arm by itself, since
 times are skewed (MOVER: Zou and Donner, "Construction of confidence limits about effect measures",
 Statistics in Medicine 27, 2008). An interval of one run knows nothing of the next run, so the noise
-between runs is added to it. Everything is done on logarithms and supposes them to be normal.
+between runs is added to it. Logarithms are supposed to be normal.
 """
 
 import math
@@ -22,12 +22,7 @@ _ROUNDED: Final = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class MedianChange:
-    """The change between two medians, as a logarithm.
-
-    Attributes:
-        below: Its standard error towards less.
-        above: The same towards more.
-    """
+    """The logarithm of the change between two medians; its errors towards less and more."""
 
     change: float
     below: float
@@ -53,10 +48,7 @@ class MedianChange:
         return Interval(math.expm1(low), math.expm1(high), _CONFIDENCE)
 
     def detectable(self, bound: float) -> float:
-        """Give the smallest change that would be called one 8 times in 10, as a fraction.
-
-        ``bound`` is what a change must exceed to be relevant.
-        """
+        """Give the smallest change, a fraction, found to exceed ``bound`` 8 times in 10."""
         error, power = max(self.below, self.above), special.ndtri(POWER)
         tested = (special.ndtri(1 - LEVEL / 2) + power) * error
         return float(math.expm1(max(tested, math.log1p(bound) + power * error)))
@@ -65,11 +57,7 @@ class MedianChange:
 def change_between(
     old: float, new: float, intervals: tuple[Interval, Interval], noise: float
 ) -> MedianChange:
-    """Give the change from one run's median to another's, all positive.
-
-    ``intervals`` are those of either median, the old one's first. ``noise`` is the relative
-    standard deviation from run to run.
-    """
+    """Give the change from one run's positive median to another's; ``noise`` is between runs."""
     arms = [_arms(center, one) for center, one in zip((old, new), intervals, strict=True)]
     (old_below, old_above), (new_below, new_above) = arms
     between = math.sqrt(2) * noise
@@ -81,7 +69,6 @@ def change_between(
 
 
 def _arms(center: float, interval: Interval) -> tuple[float, float]:
-    """Give the standard errors of a median's logarithm, downwards and upwards."""
     reach = float(special.ndtri((1 + interval.confidence) / 2))
     below, above = math.log(center / interval.low), math.log(interval.high / center)
     return max(0.0, below) / reach, max(0.0, above) / reach

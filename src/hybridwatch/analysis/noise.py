@@ -1,22 +1,17 @@
 """Which red verdicts of single sessions stand against chance, such as the luck of a start.
 
-An engine may be faster or slower by the luck of its start (memory layout, order of compilation):
-all trials of a session share that, so that no number of them tells it from a change of the code
-(Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013). How much starts differ
-is learned from earlier sessions of the same question: from differences of neighbouring ones, which
-a lasting change meets once, beyond what trials explain. The baseline is the same build every time:
-where its own level is off, so is the effect, and that much is taken off (a control variate).
+All trials of a session share the luck of its start, so that no number of them tells it from a
+change of the code (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013). How
+much starts differ is learned from differences of neighbouring sessions of the same question, which
+a lasting change meets once. The baseline is the same build every time: where its own level is off,
+so is the effect, and that much is taken off (a control variate).
 
-A red stands if it is ``_STANDS`` standard errors away from no change, alone or together with the
-sessions after it, up to ten in a row: what repeats, stands. A step that is no larger than what
-starts differ by takes as many nights as it takes to distinguish it from luck.
+A red stands if it is ``_BAR`` standard errors away from no change, alone or together with the
+sessions after it, up to ten in a row: what repeats, stands. Where a few starts are far slower than
+the others, a red waits while as many slow starts in a row may be chance.
 
-That supposes that starts differ by about as much each time. Where a few are far slower than the
-others, these are counted: a red waits while as many slow starts in a row may be chance.
-
-Shares of right answers do not hang on the start. But a test at 5 % every night calls equal engines
-worse some three times in 90 nights, wherever close choices between tokens fall either way: their
-reds stand in the same manner, from ``_ANSWERS_STAND`` standard errors on.
+Shares of right answers do not hang on the start, but a test at 5 % every night calls equal engines
+worse some three times in 90 nights. Their reds stand in the same manner, from ``_ANSWERS_BAR`` on.
 """
 
 import math
@@ -77,12 +72,8 @@ _PRIOR_SESSIONS: Final = 20
 class Sessions:
     """What the sessions of one question say, oldest first; logarithms, upwards is worse.
 
-    Attributes:
-        moments: When each began.
-        effects: Contender over baseline.
-        errors: Standard errors of these, from the trials.
-        baselines: Level of the baseline.
-        reds: Whether the verdict is a regression.
+    ``effects`` are contender over baseline, with standard ``errors`` from the trials; ``baselines``
+    are its levels.
     """
 
     moments: npt.NDArray[np.int64]
@@ -107,8 +98,7 @@ class _Luck:
 
     Attributes:
         share: Of the baseline's distance from its usual level that is luck of its start.
-        left: Variance between starts once that is taken off.
-        whole: Variance between starts.
+        left: Variance between starts once that is taken off; ``whole`` before.
         baseline: Standard deviation of the baseline's level.
         bar: Standard errors at which a change stands.
     """
@@ -124,21 +114,17 @@ _OF_ANSWERS: Final = _Luck(0.0, 0.0, 0.0, 0.0, _ANSWERS_BAR)
 
 
 def lasting_reds(own: Sessions, alike: Sequence[Sessions]) -> npt.NDArray[np.bool_]:
-    """Say which reds stand against the luck of starts; what is not red does not.
-
-    ``alike`` has every question about the same metric on the same testbed, this one included.
-    """
+    """Say which reds stand against the luck of starts; ``alike`` share metric and testbed."""
 
     @cache
     def luck_before(end: int) -> _Luck:
         return _luck_before(own, end, alike)
 
-    # Where little is known before the first of them, those after it count, too.
-    return _standing(
-        own,
-        lambda first, last: luck_before(max(first, min(last, LEARNED_FROM))),
-        lambda first, last: _may_be_slow_starts(own, first, last, alike),
-    )
+    def luck(first: int, last: int) -> _Luck:
+        # Where little is known before the first of them, those after it count, too.
+        return luck_before(max(first, min(last, LEARNED_FROM)))
+
+    return _standing(own, luck, lambda *ends: _may_be_slow_starts(own, ends[0], ends[1], alike))
 
 
 def lasting_losses(own: Sessions) -> npt.NDArray[np.bool_]:
@@ -231,7 +217,6 @@ def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:
 
 
 def _differences_before(moment: np.int64, alike: Sequence[Sessions]) -> _Differences:
-    """Differences of all that is alike."""
     parts = [_differences(one, int(np.searchsorted(one.moments, moment))) for one in alike]
     return _Differences(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
 
@@ -266,7 +251,6 @@ def _share(found: _Differences) -> float:
 
 
 def _strength(own: Sessions, first: int, last: int, luck: _Luck) -> float:
-    """The change of some sessions together, in standard errors of it."""
     past = own.baselines[max(0, first - _LATEST) : first]
     some = slice(first, last + 1)
     usual = np.median(past) + _clipped(past - np.median(past)).mean() if past.size > 2 else np.nan
@@ -279,7 +263,6 @@ def _strength(own: Sessions, first: int, last: int, luck: _Luck) -> float:
 
 
 def _clipped(values: Array) -> Array:
-    """Bound the few that are further from 0 than most."""
     bound = float(np.quantile(np.abs(values), _USUAL)) if values.size else 0.0
     return np.clip(values, -bound, bound)
 

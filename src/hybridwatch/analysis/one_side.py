@@ -32,7 +32,7 @@ class OneSide:
         return self.run.builds[self.index]
 
     def identity(self) -> Side:
-        """Say who stands here, without the trials."""
+        """Say which side stands here, without the trials."""
         return Side(self.run.id, self.build, self.run.testbed, self.run.started_at)
 
     def trials(self, phase: Phase) -> tuple[Trial, ...]:
@@ -68,11 +68,9 @@ def split_looks(run: Run) -> tuple[Run, Run] | None:
     again = run.second_look
     if again is None:
         return None
-    first = tuple(one for one in run.trials if one.index < again)
-    second = tuple(one for one in run.trials if one.index >= again)
-    return replace(run, trials=first, second_look=None), replace(
-        run, trials=second, second_look=None
-    )
+    first = replace(run, trials=tuple(one for one in run.trials if one.index < again))
+    second = replace(run, trials=tuple(one for one in run.trials if one.index >= again))
+    return replace(first, second_look=None), replace(second, second_look=None)
 
 
 def list_sides(run: Run) -> tuple[OneSide, OneSide]:

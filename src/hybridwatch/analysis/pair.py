@@ -1,10 +1,8 @@
 """Two sides of one subject, their trials reduced once: what every rule and every doubt receives.
 
-Requests of one trial share an engine, a schedule and a moment, so they are no independent
-repeats; trials are. Every test therefore sees one number per trial.
-
-Sides that are measured in turn, A B B A, form blocks: the k-th planned trial of each. The two of a
-block lie close in time and share what the machine is up to, so that a block's ratio is free of it.
+Requests of one trial share an engine, a schedule and a moment, so they are no independent repeats;
+trials are. Every test therefore sees one number per trial. Sides that are measured in turn, A B B
+A, form blocks: the k-th planned trial of each, whose ratio is free of what the machine is up to.
 """
 
 import math
@@ -27,11 +25,7 @@ from hybridwatch.records.run import KEPT_CONFIDENCE, Phase, Sample, Trial
 
 
 def _quantile(values: list[float], share: float) -> float:
-    """Interpolate linearly, as vLLM's own serving benchmark does.
-
-    The same to the last bit as ``numpy.quantile``, which takes ten times as long for the few
-    requests of a trial.
-    """
+    """Interpolate linearly, as vLLM's benchmark does; a few values ten times as fast as NumPy's."""
     ranked = sorted(values)
     place = (len(ranked) - 1) * share
     below = math.floor(place)
@@ -63,7 +57,6 @@ class Reduced:
     """One side, one number per trial.
 
     Attributes:
-        trials: Those that count, in order of measurement.
         values: In order of measurement; base units. For a proportion every document's 1.0 or
             0.0 of the first trial.
         by_trial: One number per trial by its index; for a proportion the share of right answers.
@@ -79,10 +72,7 @@ class Reduced:
 
 
 def reduce_side(side: OneSide, subject: Subject) -> Reduced:
-    """Reduce every counting trial of a side to the subject's statistic.
-
-    Trials without a value of the metric contribute nothing.
-    """
+    """Reduce every counting trial of a side that has a value of the metric to one number."""
     trials = side.trials(subject.phase)
     series = [(trial.index, found) for trial in trials if (found := _values(trial, subject))]
     whole = [(index, values) for index, values in series if all(map(math.isfinite, values))]
@@ -96,7 +86,6 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
 
 
 def _interval(trials: Iterable[Trial], subject: Subject) -> Interval | None:
-    """Give the interval that a tool kept of a median; ``None`` without a positive one."""
     metric = subject.metric
     found = (
         Interval(*one.interval, KEPT_CONFIDENCE)
@@ -118,7 +107,6 @@ def _values(trial: Trial, subject: Subject) -> list[float]:
 
 
 def _samples(trial: Trial, metric: str) -> Sequence[Sample]:
-    """Give the samples among which those of a metric are."""
     if len(trial.samples) < _MANY:
         return trial.samples
     return _by_metric(_Itself(trial)).get(metric, ())
@@ -126,8 +114,6 @@ def _samples(trial: Trial, metric: str) -> Sequence[Sample]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Itself:
-    """A trial that is equal to nothing but itself, which takes no look at its values."""
-
     trial: Trial
 
     def __eq__(self, other: object) -> bool:
@@ -147,10 +133,9 @@ def _by_metric(itself: _Itself) -> Mapping[str, Sequence[Sample]]:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Both sides of a metric, block by block.
+    """Both sides of a metric, block by block, in order of measurement; base units.
 
     Attributes:
-        baseline: One number per whole block, in order of measurement; base units.
         planned: Blocks begun, those included in which a side failed or gave no finite value.
         starts: Which start of the engines each whole block was made on; ``None`` where all trials
             of its look were made on one.
@@ -163,7 +148,7 @@ class Blocks:
 
     @property
     def n(self) -> int:
-        """Whole blocks."""
+        """Count the whole blocks."""
         return len(self.baseline)
 
     @property
@@ -179,11 +164,10 @@ class Blocks:
 
     @property
     def start_ratios(self) -> tuple[float, ...]:
-        """Mean of the logarithms of each start's blocks, where starts are enough for a test.
+        """Mean of the logarithms of each start's blocks; empty below six, or without starts.
 
         Blocks of one start share its luck. Sides start apart, so that without a change the mean of
-        a start is as likely to be above 0 as below, however much starts differ. Empty below six
-        starts, and where a block names none.
+        a start is as likely to be above 0 as below, however much starts differ.
         """
         if not self.starts or None in self.starts:
             return ()
@@ -202,11 +186,7 @@ def build_blocks(
     old: Mapping[int, float],
     new: Mapping[int, float],
 ) -> Blocks | None:
-    """Pair the trials of two sides.
-
-    ``old`` and ``new`` have the number of each trial that has one, by its index. ``None`` when the
-    sides are of different runs, or were not measured in turn.
-    """
+    """Pair the trials of two sides, by index; ``None`` unless they were measured in turn."""
     if baseline.run.id != contender.run.id or baseline.index == contender.index:
         return None
     left, right = baseline.planned(phase), contender.planned(phase)
@@ -221,7 +201,6 @@ def build_blocks(
 
 
 def _in_turn(left: tuple[Trial, ...], right: tuple[Trial, ...]) -> bool:
-    """Say whether no other trial of the two sides lies between the two of a block."""
     order = sorted(trial.index for trial in (*left, *right))
     place = {index: at for at, index in enumerate(order)}
     return all(abs(place[a.index] - place[b.index]) == 1 for a, b in zip(left, right, strict=False))
@@ -231,13 +210,8 @@ def _in_turn(left: tuple[Trial, ...], right: tuple[Trial, ...]) -> bool:
 class ReducedSide:
     """One side of a subject.
 
-    Attributes:
-        name: ``baseline`` or ``contender``.
-        trials: Those of the subject's phase that count, in order of measurement.
-        failures: How many of the phase gave no measurement, warm-ups included.
-        summary: Center and values; ``None`` without a value.
-        broken: Trials left out because a value was no finite number.
-        interval: As ``Reduced.interval``.
+    ``failures`` of its phase gave no measurement, warm-ups included. Trials of which a value was no
+    finite number are ``broken``. ``summary`` is ``None`` without a value.
     """
 
     name: str
@@ -288,10 +262,7 @@ class Pair:
 
     @property
     def repeats(self) -> bool:
-        """Whether the values are counts that never vary within a side.
-
-        Times and rates never are: equal ones only show a coarse clock.
-        """
+        """Whether the values are counts that never vary; equal times only show a coarse clock."""
         return self.subject.metric.kind is Kind.COUNT and all(
             one is not None
             and (one.repeats or (self.repeated_before and len(set(one.values)) == 1))
@@ -312,14 +283,13 @@ class Pair:
 
 def build_pair(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
     """Reduce every trial of two sides to the subject's statistic, once."""
-    phase = subject.phase
     reduced = [reduce_side(side, subject) for side in (baseline, contender)]
     left, right = (
         ReducedSide(
             name,
             side,
             found.trials,
-            len(side.failures(phase)),
+            len(side.failures(subject.phase)),
             compute_summary(subject.metric, found.values),
             found.broken,
             found.interval,
@@ -330,7 +300,8 @@ def build_pair(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
     )
     blocks = None
     if subject.metric.kind.has_noise:
-        blocks = build_blocks(baseline, contender, phase, *(found.by_trial for found in reduced))
+        by_trial = (found.by_trial for found in reduced)
+        blocks = build_blocks(baseline, contender, subject.phase, *by_trial)
     return Pair(subject, left, right, blocks)
 
 

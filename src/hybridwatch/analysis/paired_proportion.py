@@ -26,13 +26,7 @@ Key = tuple[str, str, str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """A fourfold table, reduced to what matters.
-
-    Attributes:
-        n: Documents asked on both sides.
-        lost: Right on the baseline only.
-        won: Right on the contender only.
-    """
+    """A fourfold table of ``n`` documents, reduced to those right on one side only."""
 
     n: int
     lost: int
@@ -51,12 +45,10 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one side answered to one task.
+    """What one side answered to one task; ``versions`` of it are normally one.
 
-    Attributes:
-        versions: Versions of the task, normally one.
-        by_key: One answer per question; over several trials the one given more often in the
-            sense of right or wrong, a draw going to the first trial.
+    ``by_key`` has one answer per question; over several trials the one given more often in the
+    sense of right or wrong, a draw going to the first trial.
     """
 
     versions: frozenset[str]
@@ -83,10 +75,7 @@ def list_answers(side: OneSide, task: str) -> Answers:
 
 
 def pair(baseline: Answers, contender: Answers) -> tuple[Pairs, tuple[Flip, ...]]:
-    """Lay two sides with equal questions next to each other.
-
-    Gives the table, and every document answered right on one side only, in the order of the task.
-    """
+    """Lay two sides with equal questions next to each other: the table, and what is in it."""
     flips = tuple(
         Flip(answer, contender.by_key[key])
         for key, answer in baseline.by_key.items()
@@ -108,10 +97,7 @@ _PRECISION: Final = 1e-12
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find the place between two others at which a function crosses zero, to 1e-12.
-
-    It has different signs at ``low`` and at ``high``, and crosses zero once between them.
-    """
+    """Find the one place between two others at which a function crosses zero, to 1e-12."""
     below = function(low) > 0
     while high - low > _PRECISION:
         middle = (low + high) / 2
@@ -145,25 +131,14 @@ def mcnemar_p(pairs: Pairs) -> float:
 def difference_interval(pairs: Pairs) -> Interval:
     """Bracket the difference of the shares by Tango's score interval."""
     quantile = float(special.ndtri((1 + _CONFIDENCE) / 2))
-    middle = pairs.difference
-
-    def low_root(difference: float) -> float:
-        return _score(pairs, difference) - quantile
-
-    def high_root(difference: float) -> float:
-        return _score(pairs, difference) + quantile
-
-    low = -1.0 if middle <= -1 else root(low_root, -1 + _EDGE, middle)
-    high = 1.0 if middle >= 1 else root(high_root, middle, 1 - _EDGE)
+    middle, edge = pairs.difference, 1 - _EDGE
+    low = -1.0 if middle <= -1 else root(lambda d: _score(pairs, d) - quantile, -edge, middle)
+    high = 1.0 if middle >= 1 else root(lambda d: _score(pairs, d) + quantile, middle, edge)
     return Interval(low, high, _CONFIDENCE)
 
 
 def equivalence_p(pairs: Pairs, margin: float) -> float:
-    """Test whether the difference lies within an absolute margin, by two one-sided score tests.
-
-    There is at least one document; ``margin`` is an absolute difference of shares, between 0 and 1.
-    Gives the larger of the two p-values.
-    """
+    """Test whether the difference of shares lies within a margin: two score tests, the larger p."""
     not_worse = float(special.ndtr(-_score(pairs, -margin)))
     not_better = float(special.ndtr(_score(pairs, margin)))
     return max(not_worse, not_better)

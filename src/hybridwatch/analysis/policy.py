@@ -1,7 +1,6 @@
 """What is expected of which metric in which scenario, and what becomes of a change.
 
-Pure: ``orchestration/nightly/checkout.py`` reads the file (``ci/gate.toml``). Without a rule that
-fits, everything counts with the metric's own margin.
+Without a rule that fits, everything counts with the metric's own margin.
 """
 
 from dataclasses import dataclass, replace
@@ -29,13 +28,11 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for some metrics in some scenarios.
+    """What holds for some metrics (ids, ``*`` for any characters) in some scenarios.
 
     Attributes:
-        metric: Metric ids, ``*`` for any characters.
         scenarios: A scenario's id, a group such as ``smoke``, or ``*``.
-        margin: The change that is allowed, instead of the metric's own margin and bound of
-            relevance; ``None`` leaves these.
+        margin: In place of the metric's own margin and bound of relevance.
         known: Why it is accepted for now that what the scenario expects is broken, such as
             ``vllm#45414``: such a comparison warns in place of blocking, and names this. A
             regression does as ``action`` says. Empty where nothing broken is accepted.
@@ -54,10 +51,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All rules of a gate.
+    """All rules of a gate, of which the first that fits decides.
 
     Attributes:
-        rules: The first that fits decides.
         expected: Ids and groups of the scenarios that must have been measured; without any,
             everything that was measured recently must be measured again.
         max_age_days: How old a record may be when a folder is judged; an older one is missing.

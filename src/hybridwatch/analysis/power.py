@@ -33,9 +33,8 @@ def detectable_change(
     deviation of the logarithms within the sides, ``t`` quantiles at ``n + m - 2`` degrees. Beyond
     the bound: ``ln(1 + bound) + t_.8 * s * sqrt((1/n + 1/m) * pi / 2)``. The larger counts.
 
-    Both sides have one number per trial. ``bound`` is what a change must exceed to be relevant; it
-    and the result are fractions (``0.05`` is 5 %). ``None`` below four trials a side, where nothing
-    can be found, and where the spread is zero or a number is not positive.
+    ``bound`` and the result are fractions (``0.05`` is 5 %). ``None`` below four trials a side, and
+    where the spread is zero or a number is not positive.
     """
     spread = _log_spread(baseline, contender)
     if spread is None or min(len(baseline), len(contender)) < 4:
@@ -50,9 +49,7 @@ def detectable_in_blocks(ratios: Sequence[float], bound: float) -> float | None:
     """Estimate the same of paired trials: ``s`` of the log ratios, ``n`` blocks, ``n - 1`` degrees.
 
     ``(t_.95 + t_.8) * s / sqrt(n * ARE)``, as the test is one-sided, or
-    ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``.
-
-    Gives a fraction; ``None`` below two blocks and where all ratios are equal.
+    ``ln(1 + bound) + t_.8 * s / sqrt(n * ARE)``. ``None`` below two blocks and where all are equal.
     """
     spread = _spread(ratios)
     if spread is None:
@@ -81,11 +78,7 @@ def trials_to_settle(
     At least 10; ``None`` where the spread is unknown.
     """
     spread = _log_spread(baseline, contender)
-    if spread is None:
-        return None
-    quantiles = special.ndtri(1 - LEVEL) + special.ndtri((1 + POWER) / 2)
-    needed = 2 * (quantiles * spread / math.log1p(margin)) ** 2 / _RANK_EFFICIENCY
-    return _beyond(max(ENOUGH, math.ceil(needed)), min(len(baseline), len(contender)))
+    return _to_settle(spread, 2, margin, min(len(baseline), len(contender)))
 
 
 def blocks_to_settle(ratios: Sequence[float], margin: float) -> int | None:
@@ -94,23 +87,25 @@ def blocks_to_settle(ratios: Sequence[float], margin: float) -> int | None:
     ``((z_.95 + z_.9) * s / log(1 + margin))^2 / ARE`` with ``s`` the standard deviation of the log
     ratios; otherwise as ``trials_to_settle``.
     """
-    spread = _spread(ratios)
+    return _to_settle(_spread(ratios), 1, margin, len(ratios))
+
+
+def _to_settle(spread: float | None, samples: int, margin: float, present: int) -> int | None:
     if spread is None:
         return None
     quantiles = special.ndtri(1 - LEVEL) + special.ndtri((1 + POWER) / 2)
-    needed = (quantiles * spread / math.log1p(margin)) ** 2 / _RANK_EFFICIENCY
-    return _beyond(max(ENOUGH, math.ceil(needed)), len(ratios))
+    needed = samples * (quantiles * spread / math.log1p(margin)) ** 2 / _RANK_EFFICIENCY
+    return _beyond(max(ENOUGH, math.ceil(needed)), present)
 
 
 def detectable_difference(n: int, discordant: int, bound: float) -> float | None:
-    """Estimate the smallest difference of accuracy that these documents would call one.
+    """Estimate the smallest difference of shares that these documents would call one.
 
-    ``(z_.95 + z_.8) * sqrt(discordant share / n)`` (Connor, Biometrics 43, 1987, first order, for
-    a one-sided test), or ``bound + z_.8 * sqrt(discordant share / n)``; the larger counts.
+    ``(z_.95 + z_.8) * sqrt(discordant share / n)`` (Connor, Biometrics 43, 1987, first order, for a
+    one-sided test), or ``bound + z_.8 * sqrt(discordant share / n)``; the larger counts.
 
-    ``n`` counts the documents asked on both sides, at least 1, ``discordant`` those answered right
-    on one side only. ``bound`` is what a difference must exceed to be relevant. Gives a difference
-    of shares; ``None`` where even the largest would not show.
+    ``discordant`` documents of ``n`` on both sides were answered right on one side only. ``None``
+    where even the largest would not show.
     """
     error = math.sqrt(_discordance(n, discordant) / n)
     power = special.ndtri(POWER)
@@ -141,7 +136,6 @@ def _beyond(needed: int, present: int) -> int:
 
 
 def _log_spread(baseline: Sequence[float], contender: Sequence[float]) -> float | None:
-    """Pool the standard deviation of the logarithms within the sides."""
     freedom = len(baseline) + len(contender) - 2
     if freedom < 1 or min(*baseline, *contender) <= 0:
         return None

@@ -2,15 +2,14 @@
 
 The two-sided Mann-Whitney test says whether the sides differ. Its two one-sided forms, with the
 contender scaled to the edges of the margin, say whether they are the same for every practical
-purpose (TOST, Schuirmann 1987, on ranks; Wellek, "Testing Statistical Hypotheses of Equivalence
-and Noninferiority", 2010, chapter 6). Both are exact at any number of trials, which is why they
-are preferred to t tests at seven trials a side. Kendall's tau says whether a row rises or falls.
+purpose (TOST, Schuirmann 1987, on ranks; Wellek, "Testing Statistical Hypotheses of Equivalence and
+Noninferiority", 2010, chapter 6). Both are exact at any number of trials, which is why they are
+preferred to t tests at seven trials a side. Kendall's tau says whether a row rises or falls.
 
-Null distributions of rank sums, ties included: exact, and beyond many ranks normal.
-
-The shift algorithm (Streitberg and Roehmel, "Exact distributions for permutation and rank tests",
-Statistical Software Newsletter 12, 1986) counts subsets of ranks by their sum instead of one by
-one. SciPy's closed forms know no ties, and its permutations take too long from 14 numbers on.
+Null distributions of rank sums, ties included, are exact, and beyond many ranks normal. The shift
+algorithm (Streitberg and Roehmel, "Exact distributions for permutation and rank tests", Statistical
+Software Newsletter 12, 1986) counts subsets of ranks by their sum instead of one by one. SciPy's
+closed forms know no ties, and its permutations take too long from 14 numbers on.
 """
 
 import math
@@ -47,10 +46,9 @@ def doubled_midranks(values: Sequence[float] | npt.NDArray[np.float64]) -> Ranks
 def rank_sum_p(ranks: Ranks, seen: int, alternative: Alternative, size: int | None = None) -> float:
     """Say how often a random subset of ranks has a sum as extreme as the one seen.
 
-    Ranks are whole numbers of 0 and more, such as doubled midranks. The alternative ``less`` asks
-    how often the sum is as small, ``two-sided`` doubles the smaller tail. A subset holds ``size``
-    ranks, each subset being equally likely (two samples); ``None`` draws every rank with
-    probability 1/2 (signs).
+    Ranks are whole numbers of 0 and more, such as doubled midranks. A subset holds ``size`` ranks,
+    each subset being equally likely (two samples); ``None`` draws every rank with probability 1/2
+    (signs).
     """
     # In order, since a sum's last digit depends on it and a test must not.
     share = _shares(tuple(np.sort(ranks).tolist()), size)
@@ -64,7 +62,7 @@ def normal_p(
     size: int | None = None,
     continuity: float = 0.0,
 ) -> float:
-    """Tell nearly the same as ``rank_sum_p`` in no time: the sum's distribution is near normal.
+    """Give nearly the same as ``rank_sum_p`` in no time: the sum's distribution is near normal.
 
     ``continuity`` is half the distance between possible sums, to count the one seen wholly.
     """
@@ -109,17 +107,12 @@ def _shares(ranks: tuple[int, ...], size: int | None) -> Any:
 
 
 def rank_p(
-    baseline: Sequence[float],
-    contender: Sequence[float],
-    alternative: Alternative = "two-sided",
+    baseline: Sequence[float], contender: Sequence[float], alternative: Alternative = "two-sided"
 ) -> float:
-    """Test whether the contender's trials rank differently from the baseline's.
+    """Test by Mann-Whitney whether the contender's trials rank differently from the baseline's.
 
-    Exact, with ties too, up to 60 trials in all; then the normal approximation with tie
-    correction.
-
-    Each side has one number per trial, at least one. The alternative ``less`` asks whether the
-    contender tends to be smaller. Gives the p-value of the Mann-Whitney test; 1.0 when all numbers
+    Exact, with ties too, up to 60 trials in all; then the normal approximation with tie correction.
+    The alternative ``less`` tests whether the contender tends to be smaller. 1.0 when all numbers
     are equal.
     """
     pooled = [*baseline, *contender]
@@ -137,14 +130,11 @@ def rank_p(
 def equivalence_p(
     baseline: Sequence[float], contender: Sequence[float], margin: float
 ) -> float | None:
-    """Test whether the contender lies within the margin of the baseline.
+    """Test whether the contender lies within the margin, a fraction, of the baseline.
 
     Two one-sided rank tests: the contender divided by ``1 + margin`` must still rank below the
-    baseline, and divided by ``1 - margin`` above it.
-
-    Each side has one number per trial, at least one. ``margin`` is the half-width of the band as a
-    fraction of the baseline, between 0 and 1. Gives the larger of the two p-values; ``None`` where
-    a ratio means nothing, because a number is zero or negative and the numbers are not all equal.
+    baseline, and divided by ``1 - margin`` above it. Gives the larger of the two p-values; ``None``
+    where a ratio means nothing, as a number is not positive and the numbers are not all equal.
     """
     pooled = [*baseline, *contender]
     if min(pooled) == max(pooled):
@@ -158,10 +148,10 @@ def equivalence_p(
 
 
 def ratio_interval(baseline: Sequence[float], contender: Sequence[float]) -> Interval | None:
-    """Bracket the relative change of the medians by a percentile bootstrap over trials.
+    """Bracket contender / baseline - 1 of the medians by a percentile bootstrap over trials.
 
-    The interval is around contender / baseline - 1. ``None`` below four trials a side, where no
-    resampling can promise 95 %, and where the baseline reaches zero.
+    ``None`` below four trials a side, where no resampling can promise 95 %, and where the baseline
+    reaches zero.
     """
     if min(len(baseline), len(contender)) < SETTLING_TRIALS or min(baseline) <= 0:
         return None
@@ -198,11 +188,9 @@ _EXACT: Final = 33
 
 
 def trend_p(values: Sequence[float]) -> float:
-    """Test whether numbers rise or fall in the order they are given: Kendall's tau (1938).
+    """Test whether numbers, two or more and not all equal, rise or fall: Kendall's tau (1938).
 
     Exact without ties up to 33 numbers; then the normal approximation with tie correction.
-
-    There are at least two numbers, not all equal.
     """
     n = len(values)
     lean = abs(int(np.sign(_rises(values)[0]).sum()))
@@ -221,7 +209,6 @@ def typical_step(values: Sequence[float]) -> float:
 
 
 def _rises(values: Sequence[float]) -> tuple[Any, Any]:
-    """Give the rise between every two numbers, and how many steps these are apart."""
     row = np.asarray(values, dtype=float)
     early, late = np.triu_indices(len(row), 1)
     return row[late] - row[early], late - early

@@ -28,11 +28,7 @@ _CODE_SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A place at which two reports say different things.
-
-    Attributes:
-        path: Where, such as ``comparisons[3].p_value``.
-    """
+    """A place, such as ``comparisons[3].p_value``, at which two reports say different things."""
 
     path: str
     stored: Any
@@ -43,9 +39,8 @@ class Deviation:
 class VerdictReplay:
     """How a stored verdict compares with the one that its records give today.
 
-    Attributes:
-        alterations: What became of the verdict's file and the records since, one line each.
-        changes: What else is another than then, such as ``scipy: 1.17.1 -> 1.18.0``.
+    ``alterations`` says what became of the verdict's file and the records since, ``changes`` what
+    else is another than then, such as ``scipy: 1.17.1 -> 1.18.0``; one line each.
     """
 
     deviations: tuple[Deviation, ...]
@@ -59,11 +54,9 @@ class VerdictReplay:
 
 
 def list_parameters(level: float, noise: Noise, *, across_testbeds: bool = False) -> dict[str, Any]:
-    """Name every number that a report hangs on besides its records.
+    """Name every number that a report hangs on besides its records, as plain JSON.
 
-    ``noise`` is as in the report's ``Terms``; it comes from other records, so it has to be kept.
-    ``across_testbeds`` is named only when it is so. Gives plain JSON: what was handed in, and the
-    constants of the rules.
+    ``noise`` comes from other records, so it has to be kept.
     """
     return {
         "level": level,
@@ -82,27 +75,22 @@ def list_parameters(level: float, noise: Noise, *, across_testbeds: bool = False
 def noise_in(parameters: Mapping[str, Any]) -> Noise:
     """Take the learned noise out of parameters as ``list_parameters`` gives them."""
     try:
-        found = [(*name.split(" "), float(spread)) for name, spread in parameters["noise"].items()]
-        return {(metric, statistic): spread for metric, statistic, spread in found}
+        names = ((name.split(" "), spread) for name, spread in parameters["noise"].items())
+        return {(metric, statistic): float(spread) for (metric, statistic), spread in names}
     except (KeyError, AttributeError, TypeError, ValueError) as error:
-        raise ComparisonError(
-            "parameters.noise: expected numbers by metric and statistic"
-        ) from error
+        expected = "parameters.noise: expected numbers by metric and statistic"
+        raise ComparisonError(expected) from error
 
 
 def deviations_between(stored: Any, again: Any) -> tuple[Deviation, ...]:
-    """List every place at which a recomputed report says something else than the stored one.
-
-    They are in the order of the stored report; none if all it says was had again, bit for bit.
-    """
+    """List every place at which a recomputed report says else than the stored one, in order."""
     return tuple(_deviations("", stored, again))
 
 
 def changes_between(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """List the tools that are others than when a verdict was stored, one line each.
 
-    A verdict from before rules had a version names the digest of its code instead: whether its
-    rules are today's is not known, and said so.
+    A verdict from before rules had a version names the digest of its code instead.
     """
     then = dict(then)
     if RULES in now and RULES not in then and _CODE in then:

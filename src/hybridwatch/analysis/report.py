@@ -1,8 +1,7 @@
 """From one run or two to a report: the way in to everything in ``analysis``.
 
-Pure: runs are handed in whole, nothing here reads a file, so a verdict depends on nothing but the
-records and can be had again from them. Right or wrong needs no baseline, so a side alone is judged
-by what its scenario expects, too; times and rates are not.
+A verdict depends on nothing but the records, and can be had again from them. Right or wrong needs
+no baseline, so a side alone is judged by what its scenario expects, too; times and rates are not.
 """
 
 from bisect import insort
@@ -38,12 +37,14 @@ _ASSUMPTION: Final = "What the scenario expects of a healthy engine stands for t
 
 
 def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
-    """List what a side did not fulfil, one line each; empty when it is as expected.
+    """List what a side did not fulfil, one line each, such as a metric without a value.
 
-    A metric without a value breaks its expectation. Of every contract that was counted 0 is
-    expected, whatever the scenario names.
+    Of every contract that was counted 0 is expected, whatever the scenario names.
     """
-    values = _values(run, side)
+    values: dict[str, list[float]] = {}
+    for trial in run.measured(side):
+        for sample in trial.samples:
+            values.setdefault(sample.metric, []).extend(sample.values)
     contracts = {metric: 0.0 for metric in values if find_metric(metric).kind is Kind.EXACT}
     reasons = {m: why for trial in run.measured(side) for m, why in trial.unsupported.items()}
     return (
@@ -53,10 +54,7 @@ def broken_expectations(run: Run, side: int, expect: Expect) -> tuple[str, ...]:
 
 
 def find_bound(metric: Metric, expected: Expected) -> tuple[float | None, bool]:
-    """Give what is expected of a metric, and whether exactly that; ``None`` where nothing is.
-
-    Every contract counts broken rules, so 0 is expected of it whatever the scenario says.
-    """
+    """Give what is expected of a metric, if anything, and whether exactly that; of contracts 0."""
     exactly = expected.exactly.get(metric.id, 0.0 if metric.kind is Kind.EXACT else None)
     return expected.at_least.get(metric.id) if exactly is None else exactly, exactly is not None
 
@@ -64,8 +62,7 @@ def find_bound(metric: Metric, expected: Expected) -> tuple[float | None, bool]:
 def held_to(expected: Expected, comparison: Comparison) -> Comparison:
     """Call a comparison broken whose contender breaks what its scenario expects.
 
-    Whatever it says of the change: a regression is bad news already, and what has no value to hold
-    against the bound keeps its verdict.
+    A regression is bad news already, and what has no value keeps its verdict.
     """
     metric, new = comparison.metric, comparison.contender
     bound, exact = find_bound(metric, expected)
@@ -78,25 +75,13 @@ def held_to(expected: Expected, comparison: Comparison) -> Comparison:
     both = old is not None and is_wrong(metric, old, bound, exact=exact)
     words = f"{'exactly' if exact else 'at least'} {bound:g}"
     breach = about_breach(words, old, new.center, both=both)
-    return replace(
-        comparison,
-        verdict=Verdict.BROKEN,
-        doubts=(breach, *comparison.doubts),
-        trials_needed=None,
-    )
+    doubts = breach, *comparison.doubts
+    return replace(comparison, verdict=Verdict.BROKEN, doubts=doubts, trials_needed=None)
 
 
 def is_wrong(metric: Metric, found: float, bound: float, *, exact: bool) -> bool:
     """Whether a center is not what is expected; arguments as ``find_bound`` gives them."""
     return found != bound if exact else metric.better.is_worse(found - bound)
-
-
-def _values(run: Run, side: int) -> Mapping[str, list[float]]:
-    collected: dict[str, list[float]] = {}
-    for trial in run.measured(side):
-        for sample in trial.samples:
-            collected.setdefault(sample.metric, []).extend(sample.values)
-    return collected
 
 
 def _broken(
@@ -108,24 +93,18 @@ def _broken(
     exact: bool,
 ) -> Iterator[str]:
     for metric, bound in bounds.items():
-        found = values.get(metric)
+        found, wanted = values.get(metric), f"{metric}: expected {words} {bound:g}, found"
         if not found:
             why = f" ({reasons[metric]})" if metric in reasons else ""
-            yield f"{metric}: expected {words} {bound:g}, found no value{why}"
+            yield f"{wanted} no value{why}"
         elif exact and any(value != bound for value in found):
-            worst = max(found, key=lambda value: abs(value - bound))
-            yield f"{metric}: expected {words} {bound:g}, found {worst:g}"
+            yield f"{wanted} {max(found, key=lambda value: abs(value - bound)):g}"
         elif not exact and fmean(found) < bound:
-            yield f"{metric}: expected {words} {bound:g}, found {fmean(found):.4g}"
+            yield f"{wanted} {fmean(found):.4g}"
 
 
 def report_alone(side: OneSide) -> Report:
-    """Hold a side against what its scenario expects.
-
-    Raises:
-        ComparisonError: Nothing is expected of what the run measured, or it holds an unknown
-            metric.
-    """
+    """Compare a side with what its scenario expects; if that is nothing, a ``ComparisonError``."""
     comparisons = tuple(_comparisons(side))
     if not comparisons:
         raise ComparisonError(
@@ -184,9 +163,8 @@ def _comparison(side: OneSide, subject: Subject, expected: Expected) -> Iterator
 
 
 def _reasons(side: OneSide, subject: Subject) -> tuple[str, ...]:
-    metric = subject.metric.id
-    reasons = [trial.unsupported.get(metric) for trial in side.trials(subject.phase)]
-    why = next((f": {reason}" for reason in reasons if reason), "")
+    found = (one.unsupported.get(subject.metric.id) for one in side.trials(subject.phase))
+    why = next((f": {reason}" for reason in found if reason), "")
     return (f"The run has no value of this metric{why}.",)
 
 
@@ -199,8 +177,8 @@ class Terms:
             learns it; used only between two runs.
         level: Below it a p-value of timed trials counts. By itself 0.05, or less where the sides
             are of one run that was looked at several times while it grew.
-        policy: Whose margins take the place of the metrics' own, and whose actions say which tests
-            are adjusted together.
+        policy: Its margins take the place of the metrics' own, and its actions say which tests are
+            adjusted together.
     """
 
     noise: Noise = field(default_factory=dict)
@@ -214,10 +192,7 @@ PLAIN: Final = Terms()
 
 
 def build_report(run: Run, *, level: float | None = None) -> Report:
-    """Compare the two builds of an interleaved run; equal builds make it an A/A report.
-
-    A run of one build is held against what its scenario expects (``report_alone``).
-    """
+    """Compare the two builds of an interleaved run; one alone with what its scenario expects."""
     if len(run.builds) == 1:
         return report_alone(OneSide(run, 0))
     return report_between(*list_sides(run), Terms(level=level))
@@ -226,9 +201,8 @@ def build_report(run: Run, *, level: float | None = None) -> Report:
 def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) -> Report:
     """Compare a side of one run with a side of another, or of the same one.
 
-    A side with itself is held against what its scenario expects (``report_alone``). Different
-    scenarios or testbeds are no error: every comparison then says why it cannot be. A metric that
-    the catalogue does not know is a ``ComparisonError``.
+    Different scenarios or testbeds are no error: every comparison then says why it cannot be. A
+    metric that the catalogue does not know is a ``ComparisonError``.
     """
     if baseline.run is contender.run and baseline.index == contender.index:
         return report_alone(contender)
@@ -248,11 +222,9 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
             compare(pair, terms.noise.get((pair.subject.metric.id, pair.subject.statistic)))
             for pair in pairs
         ]
-        tokens = tokens_across(baseline, contender)
-        if tokens is not None:
+        if (tokens := tokens_across(baseline, contender)) is not None:
             metric = terms.policy.applied(scenario.id, find_metric(CHANGED_TOKENS))
-            draft = compare_tokens(metric, tokens)
-            insort(drafts, draft, key=lambda one: place_of(one.metric))
+            insort(drafts, compare_tokens(metric, tokens), key=lambda one: place_of(one.metric))
     level = terms.level
     if level is None:
         level = level_of(looks) if looks else FALSE_DISCOVERY_RATE
@@ -287,7 +259,6 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
 def _compare_looks(
     subjects: Sequence[Subject], looks: tuple[Run, Run]
 ) -> tuple[Sequence[Comparison], Sequence[Comparison]]:
-    """Compare what was timed in each of two looks alone."""
     timed = [one for one in subjects if one.metric.kind.has_noise]
     first, second = (
         [compare(build_pair(one, *list_sides(look))) for one in timed] for look in looks

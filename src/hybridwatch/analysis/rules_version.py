@@ -46,8 +46,8 @@ A baseline that was measured before a contract was counted is held for whole: 0 
 def present_tools() -> dict[str, str]:
     """Name everything besides the records that a verdict's digits hang on.
 
-    ``rules`` is the version of the judging code; ``arithmetic`` the processor's family and the
-    instructions by which NumPy takes logarithms there: others may give another last bit.
+    ``arithmetic`` is the processor's family and the instructions by which NumPy takes logarithms
+    there: others may give another last bit.
     """
     return {
         "hybridwatch": version("hybridwatch"),

@@ -1,8 +1,7 @@
 """How much runs of one build differ from one to the next: the noise that trials of a run hide.
 
 Trials of one run share a start of the engine, a memory layout and a day. Two runs of the same build
-therefore differ by more than the trials of each tell, and a comparison of two runs that trusts
-trials alone calls that a change. Earlier runs show by how much.
+therefore differ by more than the trials of each tell. Earlier runs show by how much.
 
 Spikes, modes and long tails make the largest difference many times the usual one, and a metric that
 has them may not have shown them in 20 runs. So all metrics of a report share what any of them did:
@@ -73,10 +72,9 @@ class _Spread:
 def learned_noise(series: Iterable[tuple[Metric, Sequence[float]]]) -> list[float | None]:
     """Learn the noise of metrics that stand in one report.
 
-    Each has one value per run of a build, oldest first. ``REACH`` times the noise is the bound of a
-    change for the worse. ``None`` below 20 runs, where a value is not positive and finite, and
-    where most runs are the same but some stray; 0 where all are the same, of a count but for one
-    change.
+    Each has one value per run of a build, oldest first. ``None`` below 20 runs, where a value is
+    not positive and finite, and where most runs are the same but some stray; 0 where all are the
+    same, of a count but for one change.
     """
     found = [(metric, _find_spread(metric, centers)) for metric, centers in series]
     # What stays within the margin is never red, and nothing to hold against the others.
@@ -103,13 +101,12 @@ def _find_spread(metric: Metric, centers: Sequence[float]) -> _Spread | None:
     if not (np.isfinite(values).all() and values.min() > 0):
         return None
     levels = _find_levels(np.log(values))
-    apart = np.sort(np.concatenate([np.abs(np.subtract.outer(x, x))[_pairs(x)] for x in levels]))
+    apart = np.concatenate(
+        [np.abs(np.subtract.outer(x, x))[np.triu_indices(x.size, 1)] for x in levels]
+    )
+    apart.sort()
     spread = _Spread(float(apart[: int(_USUAL * apart.size)].mean()), float(apart[-1]))
     return spread if spread.usual > 0 or spread.largest == 0 else None
-
-
-def _pairs(values: _Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    return np.triu_indices(values.size, 1)
 
 
 def _find_levels(values: _Array) -> list[_Array]:
@@ -131,7 +128,6 @@ def _find_levels(values: _Array) -> list[_Array]:
 
 
 def _for_the_worse(metric: Metric, apart: float) -> float:
-    """Give a difference of logarithms as a relative change for the worse."""
     return -math.expm1(-apart) if metric.better.is_worse(-1.0) else math.expm1(apart)
 
 
@@ -150,10 +146,10 @@ def noise_between(
 ) -> dict[tuple[str, str], float]:
     """Learn the noise of every time, rate and count that two sides of two runs share.
 
-    ``history`` has sides of stored runs, oldest first. Those of another scenario, testbed or build
-    label say nothing. Of the two builds' series the larger noise counts, where at least one is long
-    enough. A compared run is one of its build's, so that a baseline which is off excuses what it
-    makes of the contender; of two runs of one build the baseline alone.
+    ``history``, oldest first, says something where scenario, testbed and build label are the same.
+    Of the two builds' series the larger noise counts, where at least one is long enough. A compared
+    run is one of its build's, so that a baseline which is off excuses what it makes of the
+    contender; of two runs of one build the baseline alone.
     """
     subjects = [s for s in list_subjects(baseline, contender) if s.metric.kind.has_noise]
     found: dict[tuple[str, str], float] = {}

@@ -1,8 +1,7 @@
 """Whether the times of a run are to be measured again before a change is reported.
 
 Of the reports on an unchanged engine 1 in 20 is red by chance, so of nights with six scenarios
-every fourth. What chance or the luck of a start has made seldom comes twice: a change counts only
-if trials on new engines show it too (``analysis/judge.py``).
+every fourth. A change counts only if trials on new engines show it too (``analysis/judge.py``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,9 +20,8 @@ from hybridwatch.records.run import Run
 def find_reason(run: Run, policies: Iterable[Policy] = (STRICT,)) -> str:
     """Say which time, rate or count of a whole run of two builds is to be measured again.
 
-    Empty where none changed beyond its bound of relevance at the level of a first look, by any of
-    the policies, or where something else is bad news that stops: to measure again would change
-    nothing.
+    Empty where none is a change of a first look, by any of the policies, or where something else is
+    bad news that stops: to measure again would change nothing.
     """
     for policy in policies:
         report = report_between(*list_sides(run), Terms(level=FIRST_LEVEL, policy=policy))
@@ -41,7 +39,5 @@ def _rests_on_noise(one: Comparison) -> bool:
 
 
 def _is_stopped_anyhow(report: Report, changed: Sequence[Comparison], policy: Policy) -> bool:
-    others = (one for one in report.comparisons if one not in changed)
-    return bool(report.failures) or any(
-        consequence(one, report, policy) is Action.BLOCK for one in others
-    )
+    others = (consequence(one, report, policy) for one in report.comparisons if one not in changed)
+    return bool(report.failures) or Action.BLOCK in others

@@ -39,10 +39,7 @@ _NODES: Final = 128
 
 
 def schedule(first: int) -> tuple[int, ...]:
-    """Lay out the looks of a run: trials a side at each, ascending. 7 gives 7, 11, 16, 24, 36, 54.
-
-    ``first`` counts the timed trials a side at the first look, at least 1.
-    """
+    """Lay out the looks of a run from the first: 7 trials a side give 7, 11, 16, 24, 36, 54."""
     return tuple(math.ceil(first * _GROWTH**look) for look in range(_LOOKS))
 
 
@@ -53,32 +50,27 @@ def level_of(looks: InterimAnalyses | None) -> float:
 
 @lru_cache(maxsize=64)
 def nominal_level(looks: tuple[int, ...], overall: float = LEVEL, tests: int = 1) -> float:
-    """Give the level of each look that keeps the level over all of them.
+    """Give the level of each look that keeps the chance of a false alarm over all of them.
 
     A last look that comes early, since the time is spent, may be made at the same level: it has
     more in common with the looks before it, which only makes the whole more careful.
 
-    ``looks`` are trials a side at each look, ascending. ``overall`` is the chance of a false alarm
-    at any look; the level is at most that, and equal to it for one look. ``tests`` is how many
-    p-values a look controls together, by Benjamini-Hochberg or Holm. The smallest of them is held
-    against ``level / tests``, so it is there that the looks must add up to ``overall / tests``; the
-    other steps are further in, where repeated looks add less.
+    ``looks`` are trials a side at each look, ascending. ``tests`` is how many p-values a look
+    controls together, by Benjamini-Hochberg or Holm. The smallest of them is held against
+    ``level / tests``, so it is there that the looks must add up to ``overall / tests``; the other
+    steps are further in, where repeated looks add less.
     """
-    share = overall / tests
-    outermost = _boundary(looks, share)
-    level = tests * 2 * float(special.ndtr(-outermost))
-    scale = 10**_DIGITS
+    outermost = _boundary(looks, overall / tests)
+    level, scale = tests * 2 * float(special.ndtr(-outermost)), 10**_DIGITS
     return math.floor(min(level, overall) * scale + 1e-6) / scale
 
 
 def crossing(looks: Sequence[int], boundary: float) -> float:
-    """Give the chance that a standardised sum leaves +-boundary at any look.
+    """Give the chance that a standardised sum leaves +-boundary, in deviations, at any look.
 
     By recursion over the looks (Armitage, McPherson and Rowe 1969), each integral by
     Gauss-Legendre: the sum of ``n`` trials is a Brownian motion at time ``n``, kept as its density
     among the runs that have not stopped.
-
-    ``looks`` are trials at each look, ascending; ``boundary`` is in standard deviations.
     """
     nodes, weights = _quadrature()
     times = np.asarray(looks, dtype=float)
@@ -109,7 +101,6 @@ def is_decided(report: Report) -> bool:
 
 
 def _boundary(looks: Sequence[int], overall: float) -> float:
-    """Find the boundary that is crossed with a given chance."""
     once = -float(special.ndtri(overall / 2))
     # Never further out than if the looks had nothing in common.
     apart = -float(special.ndtri(overall / 2 / len(looks)))
@@ -125,5 +116,4 @@ def _quadrature() -> tuple[Any, Any]:
 
 
 def _density(places: Any, deviation: float) -> Any:
-    """Density of the normal distribution around 0."""
     return np.exp(-((places / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))

@@ -20,6 +20,7 @@ sides are the same (TOST, Schuirmann 1987), and the median of all pairwise means
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,12 +62,7 @@ _STEPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """One metric within blocks.
-
-    Attributes:
-        ratios: Logarithm of contender / baseline of each block, positive where worse.
-        shares_variance: Whether the row shares its scale with others that do.
-    """
+    """One metric's log ratios of blocks, positive where worse; it may share its scale."""
 
     ratios: tuple[float, ...]
     shares_variance: bool
@@ -74,23 +70,14 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """One-sided p-values of a row, for one direction.
-
-    Attributes:
-        alone: As if the row were the only one.
-        adjusted: For the largest of all rows, stepping down.
-    """
+    """One-sided p-values of a row: by itself, and for the largest of all rows, stepping down."""
 
     alone: float
     adjusted: float
 
 
 def flip_p(rows: Sequence[BlockRow]) -> tuple[tuple[Tail, Tail], ...]:
-    """Test whether rows became worse, and whether they became better.
-
-    Rows are of one family, with at least one block each. Each has p-values of being worse and of
-    being better.
-    """
+    """Test whether rows of one family became worse, and whether they became better."""
     signs = _signs(max(len(row.ratios) for row in rows))
     # No flip of one metric's blocks goes against any of another's, so that all share the flips.
     clear = [
@@ -106,13 +93,12 @@ def _noise(rows: Sequence[BlockRow]) -> Iterator[tuple[Any, float, float]]:
     ratios = [_clipped(row.ratios) for row in rows]
     own = [float(np.mean(np.sort(some**2))) for some in ratios]
     shared = list(own)
-    sharers: dict[int, list[int]] = {}
+    sharers: defaultdict[int, list[int]] = defaultdict(list)
     for at, row in enumerate(rows):
         if row.shares_variance and own[at] > 0:
-            sharers.setdefault(len(row.ratios), []).append(at)
+            sharers[len(row.ratios)].append(at)
     for n, members in sharers.items():
-        together = moderated([own[at] for at in members], n)
-        for at, power in zip(members, together, strict=True):
+        for at, power in zip(members, moderated([own[at] for at in members], n), strict=True):
             shared[at] = power
     return zip(ratios, own, shared, strict=True)
 
@@ -141,12 +127,10 @@ def _clipped(ratios: Sequence[float]) -> Any:
 
 
 def moderated(powers: Sequence[float], n: int) -> Sequence[float]:
-    """Draw mean squares together, the more the less they differ beyond chance.
+    """Draw mean squares (all positive) of ``n`` blocks together, the more the less they differ.
 
     Smyth's prior (section 6.2): the variance of their logarithms beyond that of chance, the
     trigamma function at ``n / 2``, says how many blocks the common scale is worth.
-
-    ``powers`` are mean squares, all positive; ``n`` is how many blocks are behind each.
     """
     if len(powers) < 2:
         return powers
@@ -176,7 +160,7 @@ def _step_down(clear: Sequence[Any]) -> list[Tail]:
     # From the least clear row on, so that each is held against itself and all that are less clear.
     order = sorted(range(len(clear)), key=lambda at: float(clear[at][0]))
     largest = np.full(len(clear[0]), -np.inf)
-    found: list[Tail] = [Tail(1.0, 1.0)] * len(clear)
+    found = [Tail(1.0, 1.0)] * len(clear)
     for at in order:
         largest = np.maximum(largest, clear[at])
         bar = clear[at][0] - _TIED
@@ -215,11 +199,10 @@ SEED: Final = 20260402
 
 
 def signed_rank_p(ratios: Ratios, alternative: Alternative = "two-sided") -> float:
-    """Test whether the blocks lean to one side.
+    """Test whether the blocks lean to one side; 1.0 when no block shows a difference.
 
-    Exact, with ties and zeros too, up to 100 blocks; then the normal approximation. Ratios are
-    logarithms of contender / baseline, one per block, at least one. The alternative ``less`` asks
-    whether the contender tends to be smaller. 1.0 when no block shows a difference.
+    Exact, with ties and zeros too, up to 100 blocks; then the normal approximation. The alternative
+    ``less`` tests whether the contender tends to be smaller.
     """
     rounded = np.round(np.asarray(ratios, dtype=float), _DIGITS)
     if not rounded.any():
@@ -232,12 +215,10 @@ def signed_rank_p(ratios: Ratios, alternative: Alternative = "two-sided") -> flo
 
 
 def equivalence_p(ratios: Ratios, margin: float) -> float:
-    """Test whether the contender lies within the margin of the baseline.
+    """Test whether the contender lies within the margin, a fraction, of the baseline.
 
-    Two one-sided signed-rank tests of the ratios, divided by ``1 + margin`` and ``1 - margin``.
-
-    Ratios are logarithms of contender / baseline, one per block. ``margin`` is a fraction of the
-    baseline, between 0 and 1. Gives the larger of the two p-values.
+    Two one-sided signed-rank tests of the ratios, divided by ``1 + margin`` and ``1 - margin``; the
+    larger of the two p-values.
     """
     logs = np.asarray(ratios, dtype=float)
     not_higher = signed_rank_p(logs - math.log1p(margin), "less")
@@ -251,13 +232,11 @@ def typical_change(ratios: Ratios) -> float:
 
 
 def change_interval(ratios: Ratios) -> Interval | None:
-    """Bracket the relative change by a percentile bootstrap over blocks.
+    """Bracket contender / baseline - 1 by a percentile bootstrap over blocks; ``None`` below six.
 
-    Percentiles are set farther out than 2.5 % and 97.5 %, as Hesterberg ("What teachers should
-    know about the bootstrap", The American Statistician 69, 2015, section 3.2) advises for few
-    blocks: without it intervals from ten blocks hold the truth 9 times in 10 only.
-
-    The interval is around contender / baseline - 1; ``None`` below six blocks.
+    Percentiles are set farther out than 2.5 % and 97.5 %, as Hesterberg ("What teachers should know
+    about the bootstrap", The American Statistician 69, 2015, section 3.2) advises for few blocks:
+    without it intervals from ten blocks hold the truth 9 times in 10 only.
     """
     n = len(ratios)
     if n < SETTLING_BLOCKS:
@@ -270,7 +249,6 @@ def change_interval(ratios: Ratios) -> Interval | None:
 
 
 def _pairwise_means(logs: Any) -> tuple[Any, Any, Any]:
-    """Give the means of all pairs of blocks, each block with itself too, and who they are."""
     left, right = np.triu_indices(len(logs))
     return (logs[left] + logs[right]) / 2, left, right
 

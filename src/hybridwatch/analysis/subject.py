@@ -1,7 +1,6 @@
 """What a report compares: which metrics, by which statistics, fed by which phase.
 
-The order of subjects is the order of every view: what must hold exactly first, then whether the
-answers are right, then how fast they come.
+The order of subjects is the order of every view: what must hold exactly, right answers, speed.
 """
 
 from collections.abc import Iterator
@@ -82,13 +81,10 @@ def list_statistics(metric: Metric) -> tuple[str, ...]:
 def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     """List what there is to compare, in the order of a report.
 
-    A metric that only one side has is a subject all the same: it must end as missing or failed. So
-    is a phase that failed on both sides, under the name of its leading metric. Wrong answers are
-    none where a side was measured before right ones were written down, and nothing that is known of
-    memory where it was measured before any of that was.
-
-    Raises:
-        ComparisonError: A trial holds a metric that the catalogue does not know.
+    A metric that only one side has must end as missing or failed. So must a phase that failed on
+    both sides, under the name of its leading metric. Wrong answers are none where a side was
+    measured before right ones were written down, and nothing that is known of memory where it was
+    measured before any of that was. An unknown metric is a ``ComparisonError``.
     """
     of_sides = [set(_pairs_in(side)) for side in (baseline, contender)]
     pairs = set().union(*of_sides)
@@ -114,7 +110,6 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
 
 
 def _lacks_oracle(side: OneSide) -> bool:
-    """Whether right answers were not yet written down when a side was measured."""
     trials = side.trials(Phase.CONTRACT)
     return bool(trials) and not any(
         WRONG_ANSWERS in {*trial.unsupported, *(one.metric for one in trial.samples)}
@@ -124,11 +119,8 @@ def _lacks_oracle(side: OneSide) -> bool:
 
 def place_of(metric: Metric) -> tuple[int, int, str]:
     """Say where a metric stands in a report; lower comes first."""
-    return (
-        metric.kind.rank,
-        _CATALOGUE_ORDER.get(metric.id, len(_CATALOGUE_ORDER)),
-        metric.id,
-    )
+    place = _CATALOGUE_ORDER.get(metric.id, len(_CATALOGUE_ORDER))
+    return metric.kind.rank, place, metric.id
 
 
 def _pairs_in(side: OneSide) -> Iterator[tuple[Metric, str | None]]:

@@ -21,14 +21,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """What a side gave under one load, over its trials.
+    """What a side gave under one load, over its trials; units are those of ``docs/json.md``.
 
-    Attributes:
-        load: Requests in flight, or requests that arrive per second.
-        interactivity: Tokens per second of the typical request.
-        throughput: Tokens per second per GPU, or of the engine where there is none.
-        goodput: Requests per second that keep the objective; ``None`` where none is stated.
-        joules_per_token: Energy; ``None`` where no driver counts it.
+    ``load`` counts requests in flight, or that arrive per second. ``goodput`` is ``None`` without
+    an objective, ``joules_per_token`` where no driver counts energy.
     """
 
     load: float
@@ -40,14 +36,10 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class SideCurve:
-    """The curve of a side.
+    """The curve of a side, from the lowest load to the highest; as in ``docs/json.md``.
 
-    Attributes:
-        knob: What was turned: ``max_concurrency`` or ``request_rate``.
-        gpus: GPUs of its engine; 0 on a CPU.
-        slo: Metric to the largest value of a request that counts as goodput, seconds.
-        points: From the lowest load to the highest.
-        clock: Whose seconds their rates count.
+    ``gpus`` is 0 on a CPU. ``slo`` has the largest seconds of a request that counts as goodput.
+    ``clock`` is whose seconds the rates count.
     """
 
     build: str
@@ -61,21 +53,14 @@ class SideCurve:
     @property
     def best_goodput(self) -> LoadPoint | None:
         """The load under which the most requests keep the objective; ``None`` without one."""
-        stated = [point for point in self.points if point.goodput is not None]
-        return max(stated, key=lambda point: _middle(point.goodput), default=None)
-
-
-def _middle(spread: Spread | None) -> float:
-    return 0.0 if spread is None else spread.middle
+        stated = [(one, one.goodput.middle) for one in self.points if one.goodput is not None]
+        best = max(stated, key=lambda found: found[1], default=None)
+        return None if best is None else best[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Interactivities at which one side gives more throughput, beyond noise.
-
-    Attributes:
-        low: Where it begins, tokens per second of a request.
-    """
+    """Interactivities, tokens per second, at which one side gives more throughput beyond noise."""
 
     better: Better
     low: float
@@ -86,10 +71,8 @@ class Stretch:
 class Tradeoff:
     """Two curves next to each other.
 
-    Attributes:
-        common: Lowest and highest interactivity that the median points of both sides reached;
-            ``None`` where there is no such range.
-        stretches: Where a side is better, from the lowest interactivity on.
+    ``common`` is the lowest and highest interactivity that the median points of both sides reached,
+    if there is such a range. ``stretches`` begin at the lowest.
     """
 
     baseline: SideCurve

@@ -161,38 +161,18 @@ class TokenChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One metric, one statistic, baseline against contender.
+    """One metric, one statistic, baseline against contender; ``docs/json.md`` explains the fields.
 
     Attributes:
-        statistic: ``value`` (exact), ``median``, ``p99``, ``mean``: what each trial was reduced to.
-        baseline: ``None`` when that side has no value.
-        contender: ``None`` when that side has no value.
-        effect: Relative change, contender / baseline - 1; an absolute difference for exact
-            metrics and proportions; ``None`` when a side is missing or the baseline is 0.
-        interval: Around ``effect``.
+        baseline: ``None`` when that side has no value; so is ``contender``.
+        effect: ``None`` when a side is missing or the baseline is 0.
         p_value: Before adjustment; of accuracy and within blocks one-sided in the direction seen,
             else two-sided; ``None`` for exact metrics.
-        p_adjusted: After the control of its family.
-        equivalence_p: Of the two one-sided tests against the margin.
-        minimum_detectable_effect: Smallest effect that this many trials would call a regression or
-            an improvement 8 times in 10.
-        trials_needed: Trials (or documents) a side that would settle an inconclusive verdict.
-        test: Name of the rule that gave ``p_value``.
-        design: What was held against what.
-        assumption: What the rule takes for granted, one line; empty when nothing was tested.
-        pairs: Whole blocks (or questions) behind a paired comparison.
-        relevance: What ``effect`` must exceed to be a regression or an improvement.
-        noise: How much runs of these builds scatter from one to the next, where stored runs tell
-            and sides of two runs are compared; a fraction.
-        p_holm: After Holm's control, by which a gate stops a regression.
-        churn: Share of the questions that only one side got right, proportions only.
+        noise: Where stored runs report it and sides of two runs are compared.
         doubts: What a reader should hold against it, each with what to do about it. The first of a
             broken one says what is expected and what was found.
-        flips: Documents answered differently, proportions only.
-        family: The tests of the report that ``p_value`` was adjusted with; empty without a test.
         ratios: Logarithm of contender / baseline of each block, where sides are compared within
             blocks; of each start of the engines where these are tested (``BY_START``).
-        changes: Requests with other tokens, of ``contract.changed_tokens`` only.
         of_unknown_runs: Whether a time, rate or count is compared between two runs, and it is not
             known how much runs of it differ; such a change is left open.
         restless: Whether it is a time or a rate that one run measured on a machine which that run
@@ -235,13 +215,8 @@ class Comparison:
 class Factor:
     """One of the quantities whose product is a metric, and what it did to the metric.
 
-    Attributes:
-        name: ``engine_step_rate``, ``acceptance_length`` (over every step of a request, one without
-            drafts included) or ``batch_occupancy``.
-        effect: Relative change, contender / baseline - 1.
-        interval: Around ``effect``.
-        share: Part of the metric's logarithmic change; the shares add up to 1. Negative when this
-            factor worked against the change.
+    ``acceptance_length`` is over every step of a request, one without drafts included. ``share`` is
+    of the logarithmic change; negative when this factor worked against it.
     """
 
     name: str
@@ -257,11 +232,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Why a metric changed.
-
-    Attributes:
-        effect: Relative change of its geometric mean: the factors' changes multiplied.
-    """
+    """Why a metric changed; ``effect`` is of its geometric mean: all factors multiplied."""
 
     metric: str
     effect: float
@@ -269,10 +240,7 @@ class Attribution:
 
     @property
     def movers(self) -> tuple[Factor, ...]:
-        """The factors that made the change, the largest share first; empty when none can be named.
-
-        One that moved the other way is not among them.
-        """
+        """The factors that made the change, the largest share first; often none can be named."""
         found = [factor for factor in self.factors if factor.moved and factor.share > 0]
         return tuple(sorted(found, key=lambda factor: -factor.share))
 
@@ -297,15 +265,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class FailedTrial:
-    """A trial that gave no values.
-
-    Attributes:
-        side: ``baseline`` or ``contender``.
-        index: Position in its run.
-        reason: One line for a person.
-        log_tail: The last lines of the engine's log; empty where none was kept.
-        engine_died: Whether the engine ended, or never came up.
-    """
+    """A trial that gave no values: why, in one line, and the last lines of the engine's log."""
 
     side: str
     phase: Phase
@@ -322,22 +282,14 @@ class FailedTrial:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Every comparison between two sides of one scenario.
+    """Every comparison between two sides of one scenario; ``docs/json.md`` explains the fields.
 
     Attributes:
-        comparisons: In the order of the catalogue: contracts, accuracy, rates, times, counts.
         tests: How many p-values went through the false-discovery control, of all families.
-        false_discovery_rate: The level of that control and of every other test.
-        differences: What differs between the two sides besides the engine build's label, one
-            line each, such as ``fix padded-rows-prefilling: present -> reverted``.
-        failures: Reasons of failed trials, one line each.
-        failed_trials: The same trials with all that is known of them.
-        attribution: Why the output throughput changed; ``None`` when it is not said to have
-            changed, or when the trials have no count of engine steps.
+        attribution: ``None`` when the output throughput is not said to have changed, or when the
+            trials have no count of engine steps.
         looks: Set when trials were added until the sides differed or were shown to be the same;
             the p-values that are held against a level make up for the looks.
-        families: Which of the tests were adjusted together; none in reports without tests.
-        tradeoff: Both curves of a sweep; ``None`` of any other scenario.
         role: What the run was for that measured both sides; between two runs a comparison.
     """
 

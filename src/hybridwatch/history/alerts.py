@@ -60,8 +60,8 @@ TO_ERROR: Final = 2 * 1.96
 def judged_from(index: Index) -> list[JudgedMetric]:
     """Give every verdict on every question that ever had bad news, oldest first.
 
-    Known-bad controls (``records.role``) are left out: they are bad on purpose. What was asked of a
-    definition that has ended is answered by the one that goes on in its place.
+    Known-bad controls are left out. What was asked of a definition that has ended is answered by
+    the one that goes on in its place.
     """
     answers = index.verdicts(roles=_NEWS, ever=_BAD, only=[*_COLUMNS, *_SIZES])
     ended = ended_definitions(index)
@@ -72,15 +72,24 @@ def judged_from(index: Index) -> list[JudgedMetric]:
     questions = (_question(*values) for values in zip(*parts, strict=True))
     lasting = _lasting(answers).tolist()
     rows = zip(questions, verdicts, effects, runs, moments, gates, lasting, strict=True)
-    return [_judged(*row) for row in rows]
+    return [
+        JudgedMetric(
+            question,
+            Verdict(value),
+            None if math.isnan(effect) else effect,
+            run,
+            moment.to_pydatetime(),
+            # The index asks a gate without a policy: it warns only of what Holm's control doubts.
+            sure=not (value == Verdict.REGRESSION.value and gate == Action.WARN.value),
+            lasts=lasts,
+        )
+        for question, value, effect, run, moment, gate, lasts in rows
+    ]
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
 def reds_within_luck(index: Index) -> frozenset[tuple[str, str, str]]:
-    """Run, metric and statistic of reds that are no more than chance gives from run to run.
-
-    In a young question, of which that much is only assumed, there is none.
-    """
+    """Run, metric and statistic of reds that chance may give; none in young questions."""
     before: Counter[AlertQuestion] = Counter()
     found = set()
     for one in judged_from(index):
@@ -92,7 +101,6 @@ def reds_within_luck(index: Index) -> frozenset[tuple[str, str, str]]:
 
 
 def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Say of each verdict whether it is more than chance, such as what starts differ by."""
     answers = answers.reset_index(drop=True)
     lasts = np.ones(len(answers), dtype=np.bool_)
     begins, likely = np.zeros((2, len(answers)), dtype=np.bool_)
@@ -149,28 +157,6 @@ def _question(*parts: str) -> AlertQuestion:
     return AlertQuestion(**dict(zip(STANDING, parts, strict=True)))
 
 
-def _judged(
-    question: AlertQuestion,
-    value: str,
-    effect: float,
-    run: str,
-    moment: pd.Timestamp,
-    gate: str,
-    lasts: bool,
-) -> JudgedMetric:
-    verdict = Verdict(value)
-    return JudgedMetric(
-        question=question,
-        verdict=verdict,
-        effect=None if math.isnan(effect) else effect,
-        run_id=run,
-        started_at=moment.to_pydatetime(),
-        # The index asks a gate without a policy: it warns only of what Holm's control doubts.
-        sure=not (verdict is Verdict.REGRESSION and gate == Action.WARN.value),
-        lasts=lasts,
-    )
-
-
 _VERDICTS: Final[Mapping[Detection | None, Verdict]] = {
     Detection.MISSED: Verdict.FAILED,
     Detection.CAUGHT: Verdict.EQUIVALENT,
@@ -180,12 +166,7 @@ _VERDICTS: Final[Mapping[Detection | None, Verdict]] = {
 
 @dataclass(frozen=True, slots=True)
 class Timelines:
-    """What the verdicts of a store say.
-
-    Attributes:
-        everything: Everything that was ever bad.
-        bad_in: The same by the runs in which it was.
-    """
+    """Everything that was ever bad in a store, and the same by the runs in which it was."""
 
     everything: tuple[Timeline, ...]
     bad_in: Mapping[str, tuple[Timeline, ...]]
@@ -198,9 +179,6 @@ def find_alerts(
 
     What was put off until a moment is compared with ``now``, which has a time zone. ``triage`` is
     the URL of the database of decisions; empty for the file next to the records.
-
-    Raises:
-        TriageError: What people decided cannot be read.
     """
     with open_triage(results, triage) as database:
         decided = database.decisions()
@@ -234,10 +212,7 @@ def _timelines(index: Index, policy: Policy, known: frozenset[KnownScenarios]) -
 
 
 def judged_controls(controls: Sequence[ControlRun]) -> Iterator[JudgedMetric]:
-    """Yield what known-bad controls say: one that is not caught has failed.
-
-    The regressions in them are wanted and no news; that there are none would be.
-    """
+    """Yield what known-bad controls say: one not caught has failed; regressions are no news."""
     for control in controls:
         verdict = _VERDICTS.get(control.detection)
         if control.role is Role.KNOWN_BAD and verdict is not None:
@@ -245,14 +220,8 @@ def judged_controls(controls: Sequence[ControlRun]) -> Iterator[JudgedMetric]:
             yield JudgedMetric(question, verdict, None, control.run, control.started_at)
 
 
-_BOTH: Final = 2
-
-
 def find_gaps(results: Path, index: Index, checkout: Checkout, now: datetime) -> tuple[Gap, ...]:
-    """Find what the policy expects of a store and was not measured in time.
-
-    Ages count back from ``now``, which has a time zone.
-    """
+    """Find what the policy expects of a store, in time for ``now`` (with a time zone)."""
     measured = _measured(index, *_noted(results))
     if measured is None:
         return ()
@@ -260,7 +229,6 @@ def find_gaps(results: Path, index: Index, checkout: Checkout, now: datetime) ->
 
 
 def _noted(results: Path) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
-    """Places that have a pinned baseline, and runs that are examples."""
     try:
         pins, examples = read_baselines(results), read_examples(results)
     except RecordError:
@@ -273,10 +241,7 @@ def _noted(results: Path) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
 def _measured(
     index: Index, pinned: frozenset[tuple[str, str]], examples: frozenset[str]
 ) -> tuple[LastMeasured, ...] | None:
-    """The newest run of each scenario on each testbed, of those that count.
-
-    Nothing can be overdue where nothing but examples was ever measured: then ``None``.
-    """
+    """The newest runs that count, by scenario and testbed; ``None`` of examples alone."""
     runs = index.runs()
     every = runs[runs["side"] == 0]
     runs = every[~every["run"].isin(examples)]
@@ -285,7 +250,7 @@ def _measured(
     bad = runs["record"].isin(bad_on_purpose(index))
     others = runs[~bad]
     places = zip(others["scenario"], others["testbed"], strict=True)
-    compared = bool((others["sides"] == _BOTH).any()) or not pinned.isdisjoint(places)
+    compared = bool((others["sides"] == 2).any()) or not pinned.isdisjoint(places)
     return what_counts(_newest(others), _newest(runs[bad]), compared=compared)
 
 

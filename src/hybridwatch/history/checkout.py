@@ -13,13 +13,7 @@ if TYPE_CHECKING:  # it waits for scipy.stats, which few screens need
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """What is known of the suite itself. Everything may be missing: records stand alone.
-
-    Attributes:
-        builds: Release by name, as ``engine/builds.toml`` lists them.
-        calibration: Reads it on demand; ``None`` where it was never made.
-        problems: What could not be read, a line each.
-    """
+    """What is known of the suite itself, such as releases by build; any of it may be missing."""
 
     scenarios: Mapping[str, Scenario] = field(default_factory=dict)
     builds: Mapping[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ What such a run showed is decided in ``analysis.detection``, for the terminal to
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -36,16 +36,12 @@ _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)
 
 
 class _ControlEngine(NamedTuple):
-    """What an engine is known by to who asks which fixes it lost."""
-
     label: str
     release: str
     fixes: Mapping[str, FixState]
 
 
 class _Side(NamedTuple):
-    """A side of a run, as the index has it."""
-
     record: str
     run: str
     scenario: str
@@ -60,22 +56,11 @@ class _Side(NamedTuple):
 
 @dataclass(slots=True)
 class _Tally:
-    """What the comparisons of a run say.
-
-    Attributes:
-        deterministic: What those say that are free of a machine's noise.
-    """
+    """What the comparisons of a run say; ``deterministic`` of those free of a machine's noise."""
 
     comparisons: int = 0
     regressions: int = 0
     deterministic: set[Verdict] = field(default_factory=set)
-
-    def add(self, verdict: Verdict, n: int, *, deterministic: bool) -> None:
-        """Count some that say the same."""
-        self.comparisons += n
-        self.regressions += n if verdict is Verdict.REGRESSION else 0
-        if deterministic:
-            self.deterministic.add(verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +69,9 @@ class ControlRun:
 
     Attributes:
         record: Its record, below the results folder.
-        builds: Labels, baseline first.
-        lines: The lines that they belong to.
-        started_at: UTC.
+        builds: Labels, baseline first; so are ``lines``, which they belong to.
         lost: The fixes that the contender lacks on purpose.
-        regressions: How many of them are called one; of an A/A run, each is a false alarm.
+        regressions: Comparisons that are called one; of an A/A run, each is a false alarm.
         detection: What a known-bad control showed; ``None`` of an A/A run.
     """
 
@@ -120,19 +103,16 @@ class ControlRun:
     @property
     def baseline_violations(self) -> tuple[str, ...]:
         """What the healthy engine of a known-bad control was not clean of."""
-        return (
-            baseline_violations_in(self.readings, self._promise)
-            if self.role is Role.KNOWN_BAD
-            else ()
-        )
+        if self.role is not Role.KNOWN_BAD:
+            return ()
+        return baseline_violations_in(self.readings, self._promise)
 
 
 def list_controls(index: Index, scenarios: Mapping[str, Scenario]) -> tuple[ControlRun, ...]:
     """List the controls among the runs, oldest first.
 
-    A run without a fix that its scenario does not guard is no control of it, and left out. A
-    scenario that is not among ``scenarios`` is taken to guard whatever its runs take out, and to
-    speak of answers.
+    One without a fix that its scenario does not guard is left out. A scenario that is not among
+    ``scenarios`` is taken to guard whatever its runs take out, and to speak of answers.
     """
     return controls_among(index, known_in(scenarios))
 
@@ -157,7 +137,7 @@ def controls_among(index: Index, known: frozenset[KnownScenarios]) -> tuple[Cont
     """List the controls among the runs, as ``list_controls``."""
     tallies, scenarios = _tallies(index), {one.scenario: one for one in known}
     found = (
-        _control(index, sides, tallies.get(sides[0].record, _Tally()), scenarios.get)
+        _control(index, sides, tallies[sides[0].record], scenarios.get(sides[0].scenario))
         for sides in _sides(index)
     )
     return tuple(control for control in found if control is not None)
@@ -175,13 +155,10 @@ def find_newest(controls: Sequence[ControlRun]) -> Mapping[str, ControlRun]:
 
 
 def _control(
-    index: Index,
-    sides: tuple[_Side, _Side],
-    tally: _Tally,
-    known: Callable[[str], KnownScenarios | None],
+    index: Index, sides: tuple[_Side, _Side], tally: _Tally, scenario: KnownScenarios | None
 ) -> ControlRun | None:
     old, new = sides
-    scenario, role = known(old.scenario), Role(old.role)
+    role = Role(old.role)
     lost = _lost(*(side[-3:] for side in sides)) if role is Role.KNOWN_BAD else ()
     if lost and scenario is not None and not {*scenario.guarded} & {*lost}:
         return None
@@ -207,24 +184,23 @@ def _control(
 
 
 def _sides(index: Index) -> Iterator[tuple[_Side, _Side]]:
-    """Yield both sides of each control, the oldest run first."""
     runs = index.runs()
     runs = runs[runs["role"].isin(_CONTROLS)]
-    # Column by column: row by row takes seconds in a large store.
-    sides = (
-        _Side(*row) for row in zip(*(runs[name].tolist() for name in _Side._fields), strict=True)
-    )
+    columns = (runs[name].tolist() for name in _Side._fields)  # row by row takes seconds
+    sides = map(_Side._make, zip(*columns, strict=True))
     return zip(sides, sides, strict=True)
 
 
-def _tallies(index: Index) -> Mapping[str, _Tally]:
-    """Say of each control, by its record, what its comparisons say."""
+def _tallies(index: Index) -> defaultdict[str, _Tally]:
     found: defaultdict[str, _Tally] = defaultdict(_Tally)
     counted = index.tallies(_CONTROLS, is_deterministic)
-    for record, verdict, n, n_deterministic in zip(
-        *(counted[name].tolist() for name in ("record", "verdict", "n", "n_special")), strict=True
-    ):
-        found[record].add(Verdict(verdict), n, deterministic=n_deterministic > 0)
+    columns = (counted[name].tolist() for name in ("record", "verdict", "n", "n_special"))
+    for record, value, n, n_deterministic in zip(*columns, strict=True):
+        tally, verdict = found[record], Verdict(value)
+        tally.comparisons += n
+        tally.regressions += n if verdict is Verdict.REGRESSION else 0
+        if n_deterministic > 0:
+            tally.deterministic.add(verdict)
     return found
 
 

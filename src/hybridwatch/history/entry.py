@@ -21,12 +21,7 @@ from hybridwatch.records.trial_parts import HostWork
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A stored run with its report.
-
-    Attributes:
-        report: Its verdicts; ``None`` when it has no two sides to compare.
-        trouble: Why there is no report, in one line.
-    """
+    """A stored run with its report; without one, ``trouble`` says why in one line."""
 
     path: Path
     run: Run
@@ -35,10 +30,7 @@ class Entry:
 
 
 def load_entry(path: Path) -> Entry | Broken:
-    """Read one record and judge it; ``Broken`` if that fails.
-
-    The run comes without its answers; the report keeps those that flipped.
-    """
+    """Read one record and judge it, without its answers; the report keeps those that flipped."""
     try:
         run = read_run(path)
     except RecordError as error:
@@ -50,26 +42,16 @@ def load_entry(path: Path) -> Entry | Broken:
 
 
 def _slim(run: Run) -> Run:
-    trials = (
-        replace(
-            trial,
-            answers=(),
-            client_result=None,
-            curve=None if trial.curve is None else without_results(trial.curve),
-        )
-        for trial in run.trials
-    )
-    return replace(run, trials=tuple(trials))
+    def slim(trial: Trial) -> Trial:
+        curve = None if trial.curve is None else without_results(trial.curve)
+        return replace(trial, answers=(), client_result=None, curve=curve)
+
+    return replace(run, trials=tuple(map(slim, run.trials)))
 
 
 @dataclass(frozen=True, slots=True)
 class SideTrials:
-    """One metric of one side.
-
-    Attributes:
-        side: 0 is the baseline.
-        values: Of each trial, in base units, never empty; for a proportion the trial's share.
-    """
+    """One metric of one side (0: baseline), in base units; of a proportion each trial's share."""
 
     side: int
     build: str
@@ -83,11 +65,7 @@ class SideTrials:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """One metric of one run; over runs it is a ``Series`` of the index.
-
-    Attributes:
-        sides: The baseline first; a side without a value is left out.
-    """
+    """One metric of one run; of ``sides``, the baseline first, one without a value is left out."""
 
     subject: Subject
     entry: Entry
@@ -117,13 +95,7 @@ BUILDS: Final = "metadata_build_time"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the engine's code, in one side's trials together.
-
-    Attributes:
-        reads: Per step.
-        seconds: Per step.
-        kind: Of waits for a device, what most of them were.
-    """
+    """A place in the engine's code; per step, and what most of its waits for a device were."""
 
     reads: float
     seconds: float
@@ -135,7 +107,7 @@ NO_READS: Final = Site(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class SideWork:
-    """One side.
+    """The host's work of one side.
 
     Attributes:
         reads: Of each step of the first trial, in order.

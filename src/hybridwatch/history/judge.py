@@ -39,11 +39,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class JudgedReport:
-    """A report, and what it was made from.
-
-    Attributes:
-        terms: What it hangs on besides; no noise between the sides of one run.
-    """
+    """A report, and what it was made from and hangs on; no noise between the sides of one run."""
 
     baseline: Chosen
     contender: Chosen
@@ -79,11 +75,7 @@ def judge(
     *,
     across_testbeds: bool = False,
 ) -> JudgedReport:
-    """Compare two sides as every verb does.
-
-    The other runs in ``results`` say how much each series varies. The margins of ``policy`` take
-    the place of the metrics' own.
-    """
+    """Compare two sides as every verb does; other runs in ``results`` say how much series vary."""
     noise = _learned(baseline, contender, results)
     terms = Terms(noise=noise, policy=policy, across_testbeds=across_testbeds)
     return judge_on(terms, baseline, contender)
@@ -149,9 +141,6 @@ def judge_named(
 ) -> JudgedReport:
     """Compare what the command line names: one or two words, each RECORD or RECORD#SIDE.
 
-    Run ids are looked up in ``results``. The margins of ``policy`` take the place of the metrics'
-    own. ``reader`` may have read some records before.
-
     Raises:
         ComparisonError: The words do not name two sides, or the same one twice, or sides of two
             testbeds without ``across_testbeds``.
@@ -167,8 +156,7 @@ def judge_named(
         )
     if options.across_testbeds is False:
         _refuse_across(left, right)
-    across = bool(options.across_testbeds)
-    return judge(left, right, results, policy, across_testbeds=across)
+    return judge(left, right, results, policy, across_testbeds=bool(options.across_testbeds))
 
 
 def _judged_alone(side: Chosen, results: Path, policy: Policy) -> JudgedReport:
@@ -238,15 +226,12 @@ def _unpinned(run: Run, results: Path) -> str:
 
 
 def _refuse_across(baseline: Chosen, contender: Chosen) -> None:
-    """Refuse what different machines measured, and say how they differ."""
-    differing = machines_apart(baseline, contender)
-    if not differing:
-        return
-    lines = "\n".join(f"  {line}" for line in differing)
-    raise ComparisonError(
-        f"refused: different machines measured the sides, so a difference may be theirs:\n{lines}\n"
-        "measure both on one machine, or compare anyway with --across-testbeds"
-    )
+    if differing := machines_apart(baseline, contender):
+        lines = "\n".join(f"  {line}" for line in differing)
+        raise ComparisonError(
+            "refused: different machines measured the sides, so a difference may be theirs:\n"
+            f"{lines}\nmeasure both on one machine, or compare anyway with --across-testbeds"
+        )
 
 
 def _wanted(word: str) -> tuple[str, int | None]:

@@ -23,13 +23,7 @@ MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"
 
 
 def with_known_bad(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
-    """Separate the scenarios that have a fix to take out from those that have none.
-
-    The text says which were left out; it is empty if all have one.
-
-    Raises:
-        ScenarioError: None has one.
-    """
+    """Separate scenarios with a fix to take out, and a text on others; raise if none has one."""
     found = [scenario for scenario in scenarios if scenario.fix != NO_FIX]
     left = [scenario.id for scenario in scenarios if scenario.fix == NO_FIX]
     text = f"{MUTANTS_ALONE}: {', '.join(left)}" if left else ""

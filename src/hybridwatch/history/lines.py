@@ -1,7 +1,4 @@
-"""Lines of a history: one metric over runs, a line for each line of builds, with what changed.
-
-Each definition of the scenario (its digest) makes lines of its own: nothing is compared across.
-"""
+"""Lines of a history: one metric over runs, a line for each line of builds and definition."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +56,6 @@ class Line:
             ``high`` (where the median lies) and ``place`` (along the axis).
         points: The trials to be drawn, as ``Series.points``, and ``place``, ``median``, ``low``,
             ``high`` and ``n`` of their side.
-        history: What was found in the medians.
         breaks: Where it goes on from lines of a definition that has ended.
     """
 
@@ -104,11 +100,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where a changed definition of the scenario ended one series and began another.
-
-    Attributes:
-        at: Start of the first run of the new definition.
-    """
+    """Where, at its first run, a changed definition of the scenario began another series."""
 
     at: pd.Timestamp
     run: str
@@ -117,14 +109,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class LineStep:
-    """A run whose engine is not the one before's.
-
-    Attributes:
-        at: Which of the levels.
-        release: The new one; empty when it is the same.
-        build: The label of a new build of the same release; else empty.
-        fixes: What became of fixes, in words.
-    """
+    """A run, at one of the levels, whose engine is another; what is the same is empty."""
 
     at: int
     release: str
@@ -191,10 +176,7 @@ def compute_medians(
     over_releases: bool,
     machines: Sequence[MachineChange] = (),
 ) -> Iterator[Line]:
-    """Give the newest line of a name, without trials and bands, if there is such a line.
-
-    The other arguments are those of ``build_lines``.
-    """
+    """Give the newest line of a name, without trials and bands, if there is such a line."""
     levels = levels[_is_of_tonight(levels)]
     levels = levels[list_line_names(levels, over_releases=over_releases) == name]
     if levels.empty:
@@ -223,7 +205,6 @@ def _is_of_tonight(levels: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _banded(series: Series) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Add to each level where its median lies, by order statistics of its trials."""
     levels, points = series.levels, series.points
     count = levels["n"].to_numpy(np.int64)
     start = np.cumsum(count) - count
@@ -262,10 +243,7 @@ def _places(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.floa
 def _drawn(
     levels: pd.DataFrame, points: pd.DataFrame, sides: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Choose the trials to draw: of each side every k-th, and always its lowest and highest.
-
-    Where there are too many sides even for these two, those of the last sides.
-    """
+    """Choose every k-th trial of each side, its lowest and highest; of too many sides, the last."""
     last = np.sort(sides)[-(MOST_POINTS // _FEWEST) :]
     room = MOST_POINTS // max(1, len(last))
     count = levels["n"].to_numpy(np.int64)
@@ -297,12 +275,8 @@ def _line(
 
 
 def _describe(
-    moments: pd.Series,
-    trials: Sequence[npt.NDArray[np.float64]],
-    history: History,
-    metric: Metric,
+    moments: pd.Series, trials: Sequence[npt.NDArray[np.float64]], history: History, metric: Metric
 ) -> Iterator[str]:
-    """Describe drifts, and whether runs or trials fall on one of two levels."""
     is_ratio = metric.kind.has_noise and min(one.min() for one in trials) > 0
     if history.drifts:
         days = [f"{moment:%-d %b %Y}" for moment in moments]
@@ -333,7 +307,6 @@ def _examined(levels: pd.DataFrame, metric: Metric, machines: Sequence[MachineCh
 def _with_definitions(
     lines: Sequence[Line], levels: pd.DataFrame, settings: Settings
 ) -> list[Line]:
-    """Name the scenario's definition of each line, and mark where one follows another."""
     ended = successors(zip(levels["digest"], levels["started_at"], strict=True))
     versions = dict(zip(levels["digest"].tolist(), levels["version"].tolist(), strict=True))
     loads = name_definitions(versions, settings)
@@ -365,7 +338,7 @@ def _steps(levels: pd.DataFrame) -> Iterator[LineStep]:
 
 @lru_cache(maxsize=1024)
 def _moved(before: str, after: str) -> tuple[str, ...]:
-    """Tell the fixes whose state changed; of one that only one run knew of nothing is known."""
+    """Name the fixes whose state changed; of one that only one run knew of nothing is known."""
     old: Mapping[str, str] = json.loads(before)
     new: Mapping[str, str] = json.loads(after)
     both = sorted(old.keys() & new.keys())

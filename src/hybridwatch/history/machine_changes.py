@@ -1,11 +1,9 @@
 """When the machine changed under both builds: the unchanged baseline is the control.
 
 A night on which the baseline of most scenarios of a testbed moves the same way, and the contender
-with it, is the machine's: the baseline is the same code as before. Levels are logarithms of how
-slow a build is; of each scenario the median over its metrics counts, and of a night the median over
-scenarios. It has to last: three nights, or what there is of them where a fact that is recorded of
-the machine changed on that night. How much nights differ by themselves is learned from those
-before. Facts that changed while nothing moved are named too, since they explain what comes later.
+with it, is the machine's. Levels are logarithms of how slow a build is; of each scenario the median
+over its metrics counts, and of a night the median over scenarios. It has to last: three nights, or
+what there is of them where a fact that is recorded of the machine changed on that night.
 """
 
 import json
@@ -64,15 +62,10 @@ _COMPARED: Final = (Role.COMPARISON.value, Role.A_A.value)
 
 @dataclass(frozen=True, slots=True)
 class MachineChange:
-    """A machine that is not what it was.
+    """A machine that is not what it was, between the run ``before`` and the one ``at``.
 
-    Attributes:
-        before: When the last run before began.
-        at: When the first run after began.
-        facts: What is recorded of it and changed.
-        slower: How much slower the baseline is since, as a logarithm; 0 where nothing moved.
-        moved: How many scenarios moved with it.
-        of: How many were measured.
+    ``facts`` is what is recorded of it and changed. ``slower`` is how much slower the baseline is
+    since, as a logarithm, 0 where nothing moved; it ``moved`` in so many ``of`` the scenarios.
     """
 
     testbed: str
@@ -96,10 +89,7 @@ class MachineChange:
         )
 
     def explains(self, point: ChangePoint, levels: pd.DataFrame, metric: Metric) -> bool:
-        """Whether a change of a series is the machine's: the same place, way and size.
-
-        ``levels`` are those of the series, with ``started_at``.
-        """
+        """Whether a change of a series of ``levels`` is the machine's: place, way, size."""
         if not self.slower or metric.kind not in _TIMED or point.effect <= -1:
             return False
         # The baseline decides the night: a change point may come a run too early or too late.
@@ -108,7 +98,7 @@ class MachineChange:
             levels["started_at"].iloc[min(max(place, 0), last)]
             for place in (point.first - 2, point.last + 1)
         )
-        way = 1.0 if metric.better.is_worse(1.0) else -1.0
+        way = metric.better.worse
         low, high = _ALIKE
         return (
             early < self.at <= late and low <= way * math.log1p(point.effect) / self.slower <= high
@@ -144,7 +134,6 @@ def changes_since(index: Index, moment: datetime) -> list[MachineChange]:
 def _find_changes(
     testbed: str, machines: pd.DataFrame, verdicts: pd.DataFrame
 ) -> Iterator[MachineChange]:
-    """Find the changes of one testbed's machine."""
     moments = machines["started_at"]
     border = _quiet_time(moments)
     nights = _nights(moments, border)
@@ -181,7 +170,7 @@ def _new_facts(
 def _quiet_time(moments: pd.Series) -> int:
     """Find the time of day, in nanoseconds, in the middle of the longest pause of all days.
 
-    A night that begins in the evening does not end at midnight, and every laboratory has its own.
+    A night that begins in the evening does not end at midnight, and each laboratory has its own.
     """
     times = np.unique(_nanoseconds(moments) % _DAY_NS)
     pauses = np.diff(times, append=times[0] + _DAY_NS)
@@ -198,12 +187,8 @@ def _nanoseconds(moments: pd.Series) -> npt.NDArray[np.int64]:
 
 
 def _moves(
-    verdicts: pd.DataFrame,
-    border: int,
-    nights: npt.NDArray[np.int64],
-    facts: Iterable[int],
+    verdicts: pd.DataFrame, border: int, nights: npt.NDArray[np.int64], facts: Iterable[int]
 ) -> Iterator[tuple[int, float, int, int]]:
-    """Yield the nights on which both builds moved, by how much, and in how many scenarios."""
     timed = [name for name in verdicts["metric"].unique() if kind_of(name) in _TIMED]
     is_timed = verdicts["metric"].isin(timed)
     rows = verdicts[is_timed & (verdicts["old"] > 0) & (verdicts["new"] > 0)]
@@ -239,8 +224,7 @@ def find_moves(
     """Find the nights on which both builds moved, and stayed where they then were.
 
     Both arrays hold levels by scenario, series and night. ``changed`` names the nights on which a
-    fact of the machine changed. Each has how much slower the baseline is since, and which scenarios
-    moved with it.
+    fact of the machine changed. Each has how much slower the baseline is since, and which moved.
     """
     changed_nights, start = set(changed), 0
     alone: list[float] = []
@@ -252,12 +236,10 @@ def find_moves(
         shown = common[np.isfinite(common)]
         if night - start < _FEWEST or not shown.size:
             continue
-        slower = float(np.median(shown[:_LASTS]))
+        slower, is_known = float(np.median(shown[:_LASTS])), night in changed_nights
         lasts = _needed(earlier, slower)
-        needed = 1 if night in changed_nights else lasts
-        if shown.size < needed or abs(slower) < _bar(
-            earlier, is_known_change=night in changed_nights
-        ):
+        bar = _bar(earlier, is_known_change=is_known)
+        if shown.size < (1 if is_known else lasts) or abs(slower) < bar:
             continue
         moved = _medians(by_scenario[:, :lasts], 1) / slower >= _HALF
         if moved.mean() < _MOST or np.any(shown[:lasts] / slower < _HALF):
@@ -304,6 +286,5 @@ def _medians(values: Array, axis: int) -> Array:
 
 
 def _percent(slower: float) -> str:
-    """Say a change of speed."""
     change = abs(math.expm1(slower))
     return f"{change:.1%}".replace("%", " % slower" if slower > 0 else " % faster")

@@ -90,7 +90,6 @@ def findings_for(
 
 
 def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
-    """Mark the regressions that are no more than chance gives from run to run."""
     if all(c.verdict is not Verdict.REGRESSION for one in reports for c in one.comparisons):
         return list(reports)
     from hybridwatch.database.queries import open_index
@@ -155,7 +154,6 @@ def _findings(
 
 
 def _without_baselines(runs: Sequence[Stored], pins: Sequence[Baseline]) -> list[Stored]:
-    """Leave out pinned baselines, unless nothing else was measured there."""
 
     def is_pinned(run: Run) -> bool:
         return len(run.builds) == 1 and any(
@@ -174,7 +172,6 @@ def _is_control(run: Run) -> bool:
 
 
 def _role(run: Run) -> Role | None:
-    """Say what a run is for; ``None`` for one of one build."""
     return name_role(*run.builds, known_bad=run.known_bad) if len(run.builds) == 2 else None
 
 
@@ -207,23 +204,15 @@ def _measured(run: Run) -> LastMeasured:
 
 
 def _of_gap(gap: Gap) -> Absent:
-    last = gap.last
-    return Absent(
-        gap.scenario,
-        gap.reason,
-        gap.testbed,
-        None if last is None else last.started_at,
-        "" if last is None else last.run_id,
-    )
+    last = (gap.last.started_at, gap.last.run_id) if gap.last else (None, "")
+    return Absent(gap.scenario, gap.reason, gap.testbed, *last)
 
 
 def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], tuple[Absent, ...]]:
     """Put comparisons of two releases apart from those of a line that gets new builds.
 
-    What they found is known for good, and no night ends it. Where no such line was measured, they
-    are what was to be judged.
-
-    The second value is one line about the releases, if anything is bad between any two.
+    What they found is known for good. Where no such line was measured, they are what was to be
+    judged. The second value is one line about the releases, if anything is bad between any two.
     """
     watched: list[Report] = []
     apart: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
@@ -237,7 +226,6 @@ def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], t
 
 
 def _of_releases(old: str, new: str, reports: Sequence[Report], policy: Policy) -> str:
-    """Say what is bad between two releases, and how to judge the worst of it; may be empty."""
     bad = {
         report.contender.run_id: len(causes)
         for report in reports
@@ -254,11 +242,7 @@ def _of_releases(old: str, new: str, reports: Sequence[Report], policy: Policy) 
 def _no_longer_watched(
     runs: Sequence[Stored], fresh: Sequence[Stored], policy: Policy, now: datetime
 ) -> Iterator[Absent]:
-    """Comparisons that are too old where others go on, and whose build none of these watches.
-
-    Of two builds there is one line, however many scenarios it is about; of two releases none,
-    since they get no new builds.
-    """
+    """Old comparisons whose build none of those that go on watches, a line a pair of builds."""
     places = {_place(stored.run) for stored in fresh}
     watched = {(*_place(stored.run), name_line(stored.run.builds[-1])) for stored in fresh}
     by_pair: defaultdict[tuple[str, ...], list[Run]] = defaultdict(list)

@@ -54,14 +54,7 @@ class VerdictRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellStatus:
-    """The newest verdict on one metric of one pair of builds.
-
-    Attributes:
-        row: As the index has it; its effect is NaN without one.
-        metric: What was compared; ``None`` when this hybridwatch does not know it.
-        name: Its id, and the statistic where a metric has several.
-        medians: The contender's last ones, oldest first.
-    """
+    """The newest verdict on one metric (``None``: unknown) and pair; medians oldest first."""
 
     row: VerdictRow
     metric: Metric | None
@@ -74,11 +67,8 @@ class CellStatus:
 class GridRow:
     """A scenario on a testbed: the builds measured within a day of its newest run.
 
-    Attributes:
-        newest: Start of the newest run.
-        pairs: Baseline and contender of each comparison that counts, the last measured first.
-        cells: The loudest standing under each heading; absent where nothing was measured.
-        counted: How many standings each heading has.
+    ``pairs`` has baseline and contender of each comparison that counts, the last measured first;
+    ``cells`` the loudest standing under each heading, of ``counted`` ones.
     """
 
     scenario: str
@@ -95,10 +85,7 @@ class GridRow:
 
 
 def current(latest: pd.DataFrame) -> pd.DataFrame:
-    """Keep what belongs to the last day of each scenario and testbed.
-
-    ``latest`` has the columns of ``Index.latest_verdicts``; which rows is the caller's choice.
-    """
+    """Keep what belongs to the last day of each scenario and testbed, of any rows."""
     pair = [*_PART, "digest", "baseline", "contender"]
     of_pair = latest.groupby(pair)["started_at"].transform("max")
     of_scenario = latest.groupby(_PART)["started_at"].transform("max")
@@ -106,10 +93,7 @@ def current(latest: pd.DataFrame) -> pd.DataFrame:
 
 
 def build_grid(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[GridRow]:
-    """Lay out verdicts from ``current`` as a grid, the loudest row first.
-
-    Each cell has the contender's last ``runs_back`` medians.
-    """
+    """Lay out verdicts from ``current`` as a grid, the loudest row first, with sparklines."""
     medians = _medians(index, runs_back)
     parts: defaultdict[tuple[str, str], list[VerdictRow]] = defaultdict(list)
     for row in reversed(verdict_rows(verdicts)):
@@ -163,8 +147,8 @@ def _row(
 
 
 def _standing(row: VerdictRow, medians: Sequence[float]) -> CellStatus:
-    metric, name = render_name(row.metric, row.statistic)
-    return CellStatus(row, metric, name, Verdict(row.verdict), tuple(medians))
+    named = render_name(row.metric, row.statistic)
+    return CellStatus(row, *named, Verdict(row.verdict), tuple(medians))
 
 
 def _loudness(standing: CellStatus) -> tuple[int, float]:
@@ -175,7 +159,6 @@ def _loudness(standing: CellStatus) -> tuple[int, float]:
 
 @lru_cache(maxsize=1)  # what an index says never changes
 def _medians(index: Index, runs_back: int) -> Mapping[tuple[str, ...], list[float]]:
-    """The last medians of each question."""
     lines = index.sparklines(runs_back)
     keys = zip(*(lines[name] for name in STANDING), strict=True)
     return dict(zip(keys, lines["medians"], strict=True))

@@ -30,18 +30,9 @@ def old_runs(index: Index) -> list[OldRun]:
 
 
 def runs_that_stay(
-    results: Path,
-    index: Index,
-    alerts: Iterable[Alert],
-    say: Callable[[int, int], None],
+    results: Path, index: Index, alerts: Iterable[Alert], say: Callable[[int, int], None]
 ) -> dict[str, str]:
-    """Name the runs that have to stay whole, and why: the first reason of each.
-
-    ``say`` is called with how many series were examined, and how many there are.
-
-    Raises:
-        RecordError: Examples, pinned baselines or a stored verdict cannot be read.
-    """
+    """Name the runs that have to stay whole, and why; ``say`` gets series done, and all."""
     every = dict.fromkeys(index.runs()["run"].tolist())
     reasons = (
         ((run, "an example that came with hybridwatch") for run in read_examples(results)),
@@ -81,7 +72,6 @@ def _of_verdicts(results: Path) -> Iterator[tuple[str, str]]:
 
 
 def _runs_at_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[tuple[str, str]]:
-    """Yield the last run before each change of a series, and the first one behind it."""
     cells = index.cells()[list(HISTORY)].drop_duplicates()
     for done, found in enumerate(cells.itertuples(), start=1):
         say(done, len(cells))

@@ -72,10 +72,7 @@ def bad_on_purpose(index: Index) -> frozenset[str]:
 
 @cached_per_index
 def latest_comparisons(index: Index, /) -> pd.DataFrame:
-    """Give ``Index.latest_verdicts`` without those of controls; to be read only.
-
-    Definitions of a scenario that have ended say nothing of what holds now.
-    """
+    """Give ``Index.latest_verdicts`` of what goes on, without controls'; to be read only."""
     roles = list_roles(index).items()
     controls = {record for record, role in roles if role is not Role.COMPARISON}
     latest, ended = index.latest_verdicts(), ended_definitions(index)
@@ -86,14 +83,12 @@ def latest_comparisons(index: Index, /) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run in a list.
+    """A run in a list, with labels of its ``builds``, baseline first; one or two.
 
     Attributes:
         record: Its record, below the results folder.
-        started_at: UTC.
-        builds: Labels, baseline first; one or two.
-        verdict: The worst of its comparisons; ``None`` without a report.
-        trouble: Why it has no report; empty with one.
+        verdict: The worst of its comparisons; ``None`` without a report, of which ``trouble`` says
+            why.
         sha256: Of the record; empty for one of the first schema.
         is_control: Whether its contender is bad on purpose.
     """

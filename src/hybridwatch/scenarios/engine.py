@@ -29,10 +29,8 @@ class Speculation(Part):
             the target itself has for it. ``eagle``: a head on the target's hidden states.
             ``draft_model``: a model of its own.
         drafts: Tokens proposed in each step (``num_speculative_tokens``).
-        model: Folder of ``models/`` that holds the head or the model; none for ``ngram`` and
-            ``mtp``.
-        lookup_min: Fewest last tokens that ``ngram`` looks for (``prompt_lookup_min``).
-        lookup_max: Most of them (``prompt_lookup_max``).
+        model: None for ``ngram`` and ``mtp``.
+        lookup_min: Fewest and most last tokens that ``ngram`` looks for (``prompt_lookup_min``).
     """
 
     method: Literal["ngram", "mtp", "eagle", "draft_model"]
@@ -67,29 +65,15 @@ def _contradictions_of_drafts(speculation: Speculation) -> Iterator[Contradictio
 
 
 class EngineArgs(Part):
-    """How the engine is started, in vLLM's own words.
+    """How the engine is started, in vLLM's own words; None leaves a key to the engine.
+
+    ``scenarios/README.md`` says what more keys mean.
 
     Attributes:
-        dtype: Type of weights and activations.
         load_format: ``dummy`` makes the weights up; None reads those of the model.
-        max_model_len: Longest prompt and answer together, in tokens.
-        max_num_seqs: Most requests in one batch.
         cudagraph_mode: Which batches replay a graph (``vllm.config.CUDAGraphMode``).
         cudagraph_capture_sizes: Batch sizes with a graph, ascending; empty with mode ``NONE``.
-        compilation_mode: 3 has vLLM compile the model as it does by itself, which graphs of parts
-            of a model need; None leaves it as it is.
-        max_num_batched_tokens: Most tokens of one step. This and what follows up to
-            ``async_scheduling``: None leaves it to the engine.
-        scheduling_policy: Who goes first, and who is preempted when blocks run out: by arrival, or
-            by the priority that a request names.
-        enable_prefix_caching: Whether prompts start from what others left in the cache.
         mamba_cache_mode: Which Mamba states the prefix cache keeps.
-        mamba_ssm_cache_dtype: Type of the recurrent states, where it is another than that of the
-            activations.
-        prefix_cache_retention_interval: 0 keeps of a prompt those states alone from which it, or
-            another that begins alike, can be resumed: what releases from 0.30.0 on do by
-            themselves. A multiple of the block size keeps those at its multiples too, also of
-            answers: every block's up to 0.29.0, left to themselves.
         mamba_block_size: Tokens of a block of the Mamba layers' cache, a multiple of 8.
         prefix_match_unit: A prefix is found at multiples of so many tokens, also within a block.
         enable_mamba_shared_prefix_checkpoint: With a draft head, whether a state is kept where two
@@ -99,18 +83,9 @@ class EngineArgs(Part):
         use_replayssm: Whether Mamba2 layers buffer the inputs of recent tokens and store the
             recurrent state when the buffer is full, not in each step (ReplaySSM, vllm#48018).
         replayssm_buffer_len: Tokens whose inputs are kept; the release's own 16 if None.
-        num_gpu_blocks_override: Blocks of the cache; few of them make requests wait for others.
-        block_size: Tokens of a block of the cache.
-        async_scheduling: Whether a step is scheduled before the one before has ended. Where drafts
-            are held against the same engine without them it must not be.
+        async_scheduling: Whether a step is scheduled before the one before has ended.
         data_parallel_size: Ranks that have requests of their own and step together.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
-        kv_connector: What is attached to move keys and states to other engines or kinds of memory:
-            ``empty`` is ours, keeps nothing and restores nothing; ``keeping`` is ours too, keeps
-            every block of a prompt and restores what the engine has lost. None for none.
-        speculation: Which tokens are proposed ahead of time; none for no speculation.
-        model_runner: Which of vLLM's two model runners works; None leaves it to the engine. On a
-            CPU the kernels of "v2" are ours, or interpreted where a release has changed them.
     """
 
     dtype: Literal["float32", "bfloat16", "float16"]

@@ -39,11 +39,7 @@ SHORTEST_RECALL: Final = 2 * len("K4=abcd\n") + QUESTION
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The beginning of a prompt.
-
-    Attributes:
-        keys: Questions that can be put about it; none for random letters.
-    """
+    """The beginning of a prompt, and the questions about it; none for random letters."""
 
     tokens: TokenIds = ()
     keys: tuple[str, ...] = ()
@@ -104,11 +100,6 @@ class PlannedRequest:
         delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
         at_step: Engine step of the wave before which it comes, when the wave arrives by steps.
         abort_at_step: The one before which its client goes away; None for one that is answered.
-        temperature: Of a sampled answer; 0 for the likeliest tokens.
-        sampling_seed: What a sampled answer is drawn from.
-        n: Answers to it.
-        priority: Lower numbers go first in an engine that schedules by priority.
-        sampling_params: What else it asks of its answer.
         streamed: Whether its answer comes chunk by chunk.
     """
 
@@ -144,16 +135,7 @@ class PlannedRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedWave:
-    """One wave, ready to be sent.
-
-    Attributes:
-        requests: In the order in which they arrive.
-        max_concurrency: Requests in flight at once, for a queue.
-        continues: Prompts begin with prompt and answer of the same place in the wave before.
-        again: The requests are those of the wave before.
-        token_budget: Most tokens of an engine step; None for the engine's own.
-        idle_s: Seconds without a request before it.
-    """
+    """One wave, ready to be sent, its requests in the order in which they arrive; as ``Wave``."""
 
     requests: tuple[PlannedRequest, ...]
     arrival: Arrival = "together"
@@ -194,14 +176,12 @@ def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tupl
 
 
 def _repeat_requests(before: PlannedWave, made: PlannedWave) -> PlannedWave:
-    """Repeat the requests of the wave before, at this wave's own times and priorities."""
     pairs = zip(before.requests, made.requests, strict=True)
     requests = (replace(new, prompt=old.prompt, max_tokens=old.max_tokens) for old, new in pairs)
     return replace(made, requests=tuple(requests))
 
 
 def _overlaid(below: PlannedWave, above: PlannedWave, begin: int) -> PlannedWave:
-    """One wave that is both, the second from an engine step of the first on."""
     later = (
         replace(
             request,
@@ -213,39 +193,30 @@ def _overlaid(below: PlannedWave, above: PlannedWave, begin: int) -> PlannedWave
     return replace(below, requests=(*below.requests, *later), arrival="steps")
 
 
-class _Draws:
-    """A stream of random numbers that depends on its name alone.
-
-    ``random.Random.random`` with an integer seed is what Python promises never to change.
-    """
-
-    def __init__(self, name: str) -> None:
-        seed = int.from_bytes(hashlib.sha256(name.encode("ascii")).digest(), "big")
-        self.unit = random.Random(seed).random  # noqa: S311 - repeatable is what is wanted
+def _draws(name: str) -> Unit:
+    """A stream that depends on its name alone, as Python promises of an integer seed."""
+    seed = int.from_bytes(hashlib.sha256(name.encode("ascii")).digest(), "big")
+    return random.Random(seed).random  # noqa: S311 - repeatable is what is wanted
 
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """A prompt, and the listing that questions of the next turn can be about."""
-
     tokens: tuple[int, ...]
     about: Listing
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a wave stands."""
-
     seed: int
     name: str
     before: Sequence[_Prompt]
 
 
 def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]:
-    streams = [_Draws(f"{place.seed}/{place.name}/{request}") for request in range(wave.requests)]
+    streams = [_draws(f"{place.seed}/{place.name}/{request}") for request in range(wave.requests)]
     # A request draws in this order, whether the wave needs the number or not: input length, output
     # length, turn to end early, early length, gap, text. So its text depends on its length alone.
-    inputs = [wave.input_tokens.of(at, stream.unit()) for at, stream in enumerate(streams)]
+    inputs = [wave.input_tokens.of(at, unit()) for at, unit in enumerate(streams)]
     outputs = _outputs(wave, streams)
     delays = _delays(wave, streams)
     prompts = _prompts(wave, place, streams, inputs)
@@ -273,17 +244,17 @@ def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]
     return planned, prompts
 
 
-def _outputs(wave: Wave, streams: Sequence[_Draws]) -> list[int]:
-    whole = [wave.output_tokens.of(at, stream.unit()) for at, stream in enumerate(streams)]
-    turns = [stream.unit() for stream in streams]
-    early = [1 + int(stream.unit() * most) for stream, most in zip(streams, whole, strict=True)]
+def _outputs(wave: Wave, streams: Sequence[Unit]) -> list[int]:
+    whole = [wave.output_tokens.of(at, unit()) for at, unit in enumerate(streams)]
+    turns = [unit() for unit in streams]
+    early = [1 + int(unit() * most) for unit, most in zip(streams, whole, strict=True)]
     count = math.floor(wave.early_finish * wave.requests + 0.5)
     chosen = set(sorted(range(wave.requests), key=turns.__getitem__)[:count])
     return [early[at] if at in chosen else whole[at] for at in range(wave.requests)]
 
 
-def _delays(wave: Wave, streams: Sequence[_Draws]) -> list[float]:
-    units = [stream.unit() for stream in streams]
+def _delays(wave: Wave, streams: Sequence[Unit]) -> list[float]:
+    units = [unit() for unit in streams]
     if wave.rate is None:
         return [0.0] * len(units)
     rate = wave.rate
@@ -292,18 +263,18 @@ def _delays(wave: Wave, streams: Sequence[_Draws]) -> list[float]:
 
 
 def _prompts(
-    wave: Wave, place: _Place, streams: Sequence[_Draws], lengths: Sequence[int]
+    wave: Wave, place: _Place, streams: Sequence[Unit], lengths: Sequence[int]
 ) -> list[_Prompt]:
-    starts = _starts(wave, place)
     taken: set[tuple[int, ...]] = set()
     prompts = []
-    for at, (stream, whole, length) in enumerate(zip(streams, starts, lengths, strict=False)):
+    starts = zip(streams, _starts(wave, place), lengths, strict=False)
+    for at, (unit, whole, length) in enumerate(starts):
         start = _cut(whole, wave.find_prefix(at))
-        prompt = _prompt(wave, stream, start, length)
+        prompt = _prompt(wave, unit, start, length)
         for _ in range(_REDRAWS):
             if prompt.tokens not in taken:
                 break
-            prompt = _prompt(wave, stream, start, length)
+            prompt = _prompt(wave, unit, start, length)
         taken.add(prompt.tokens)
         prompts.append(prompt)
     return prompts
@@ -314,13 +285,13 @@ def _starts(wave: Wave, place: _Place) -> Iterable[Listing]:
     if place.before:
         return [Listing((), prompt.about.keys) for prompt in place.before]
     numbers = range(wave.first_prefix, wave.first_prefix + min(wave.prefixes, wave.requests))
-    return cycle([_prefix(wave, _Draws(f"{place.seed}/prefix/{number}")) for number in numbers])
+    return cycle([_prefix(wave, _draws(f"{place.seed}/prefix/{number}")) for number in numbers])
 
 
-def _prefix(wave: Wave, draws: _Draws) -> Listing:
+def _prefix(wave: Wave, unit: Unit) -> Listing:
     if wave.text == "recall":
-        return listing(draws.unit, wave.longest_prefix)
-    return Listing(random_text(draws.unit, wave.longest_prefix))
+        return listing(unit, wave.longest_prefix)
+    return Listing(random_text(unit, wave.longest_prefix))
 
 
 def _cut(start: Listing, tokens: int) -> Listing:
@@ -328,11 +299,11 @@ def _cut(start: Listing, tokens: int) -> Listing:
     return start if len(start.tokens) <= tokens else Listing(start.tokens[:tokens])
 
 
-def _prompt(wave: Wave, draws: _Draws, start: Listing, length: int) -> _Prompt:
+def _prompt(wave: Wave, unit: Unit, start: Listing, length: int) -> _Prompt:
     rest = length - len(start.tokens)
     if wave.text == "recall" and start.keys:
-        return _Prompt(start.tokens + question(draws.unit, start, rest), start)
+        return _Prompt(start.tokens + question(unit, start, rest), start)
     if wave.text == "recall" and rest >= SHORTEST_RECALL:
-        own = listing(draws.unit, rest - QUESTION)
-        return _Prompt(start.tokens + own.tokens + question(draws.unit, own, QUESTION), own)
-    return _Prompt(start.tokens + random_text(draws.unit, rest), start)
+        own = listing(unit, rest - QUESTION)
+        return _Prompt(start.tokens + own.tokens + question(unit, own, QUESTION), own)
+    return _Prompt(start.tokens + random_text(unit, rest), start)

@@ -1,12 +1,8 @@
 """The fixes and faults that scenarios and builds can name: what is shipped, and the user's own.
 
-``engine/fixes.toml`` describes what is shipped. It is part of this package and of the plugin in the
-engine (``hybridwatch_engine.fixes``), which holds what each fix does.
-
-A user's own fixes and faults, which can be mutants and are planted by a label
-(``cpu-0.27.1+mine``), are in folders: of the home, and of packages that name themselves. Files
-there say what each is, modules next to the files what it does. The engine is given the folders, so
-a package is installed with hybridwatch alone; it knows them, too, and whether its code has them.
+Those are in folders of the home and of packages that name themselves, and the engine is given the
+folders: files there say what each is, modules next to them what it does. Faults can be mutants and
+are planted by a label (``cpu-0.27.1+mine``).
 """
 
 import hashlib
@@ -15,6 +11,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -70,10 +67,7 @@ def _of_a_package(point: EntryPoint) -> Path:
 
 
 class Mutant(BaseModel):
-    """One ``[mutant.<name>]`` table; the head of ``first.toml`` says what each key means.
-
-    Those of the user's own belong to neither half of what is shipped.
-    """
+    """One ``[mutant.<name>]`` table; the head of ``first.toml`` says what each key means."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -92,8 +86,7 @@ class Mutant(BaseModel):
     def digest(self) -> str:
         """Short digest of what it does; one that was changed is measured again."""
         keys = {"target", "by", "parameters", "process", "phase", "equivalent"}
-        text = self.model_dump_json(include=keys)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return hashlib.sha256(self.model_dump_json(include=keys).encode()).hexdigest()[:12]
 
 
 class _FaultsFile(BaseModel):
@@ -103,10 +96,7 @@ class _FaultsFile(BaseModel):
 
 
 def load_mutants(path: Path, name: Path | None = None) -> dict[str, Mutant]:
-    """Read what a file says of mutants, by name.
-
-    Messages call the file ``name``, or by its path when not given.
-    """
+    """Read what a file says of mutants, by name; messages call it ``name``, or by its path."""
     called = name or path
     with refusing_toml(path, _FaultsFile, ScenarioError, called):
         found = _FaultsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).mutant
@@ -201,17 +191,11 @@ class _FixesFile(BaseModel):
 
 
 def load_fixes(
-    path: Path, name: Path | None = None, defaults: Mapping[str, Any] | None = None
+    path: Path, name: Path | None = None, defaults: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, FixEntry]:
-    """Read what a file says of fixes, by id.
-
-    ``name`` is how messages call the file, its path when not given; ``defaults`` are values of keys
-    that a fix need not have.
-    """
+    """Read what a file says of fixes, by id, with ``defaults`` of keys that a fix need not have."""
     with refusing_toml(path, _FixesFile, ScenarioError, name):
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-        if defaults:
-            content = _completed(content, defaults)
+        content = _completed(tomllib.loads(path.read_text(encoding="utf-8")), defaults)
         return _FixesFile.model_validate(content).fix
 
 
@@ -276,10 +260,7 @@ def list_parts(fix: str) -> tuple[str, ...]:
 
 
 def start_fixes() -> frozenset[str]:
-    """Name the fixes that act while an engine starts.
-
-    Builds that differ in one have an engine each.
-    """
+    """Name the fixes that act while an engine starts: builds that differ in one have one each."""
     return frozenset(
         fix_id for fix_id, fix in catalogue().items() if fix.switch == "start" and not fix.parts
     )
@@ -297,10 +278,8 @@ def unprobed(release: object) -> list[str]:
 def variant_fixes(release: str, accelerator: str, kind: str) -> list[str]:
     """List what a build switches to have every fix that it can have, or as few as it can.
 
-    A fix of which every part is switched is named in place of its parts.
-
-    Every fix says of ``release`` whether it has it. ``kind`` is ``patched``, which has put in what
-    the release lacks, or ``reverted``, which has taken out what it has.
+    A fix of which every part is switched is named in place of its parts. ``kind`` is ``patched``,
+    which has put in what the release lacks, or ``reverted``, which has taken out what it has.
     """
     state, way = ("lacking", "apply") if kind == "patched" else ("present", "revert")
     singly = {

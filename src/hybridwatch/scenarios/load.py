@@ -33,22 +33,14 @@ class _FilePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All files below one folder.
-
-    Attributes:
-        scenarios: The good ones, by id.
-        problems: Lines about the others, ``file: key: what is wrong``.
-    """
+    """All files below one folder: the good ones, and lines about the others: ``file: key: ...``."""
 
     scenarios: tuple[Scenario, ...]
     problems: tuple[str, ...]
 
 
 def scenario_files(root: Path) -> Iterator[Path]:
-    """Find every scenario file below a folder, good or bad, in order of their ids.
-
-    Links to files and to folders are followed.
-    """
+    """Find every scenario file below a folder, good or bad, by id; links are followed."""
     if not root.is_dir():
         raise ScenarioError(f"{root}: expected a folder of scenario files, found none")
     yield from _below(root, ())
@@ -68,12 +60,10 @@ def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def load_scenario(path: Path, root: Path) -> Scenario:
-    """Read one file, and the one that it is ``like``.
+    """Read one file, and the one that it is ``like``, which may be shipped.
 
-    ``root`` is the folder whose groups are its subfolders; ids are paths below it. If it is a
-    home's, a scenario in it may be like one that is shipped.
-
-    Errors have one line per wrong key, each ``scenarios/smoke/x.toml: key: what is wrong``.
+    Ids are paths below ``root``. Errors have one line per wrong key, each
+    ``scenarios/smoke/x.toml: key: what is wrong``.
     """
     name = f"{root.name}/{path.relative_to(root).as_posix()}"
     scenario_id = path.relative_to(root).with_suffix("").as_posix()
@@ -99,12 +89,7 @@ def survey(root: Path) -> Survey:
 
 
 def find(root: Path, patterns: Sequence[str]) -> list[Scenario]:
-    """Read the scenarios that are named; other files are not opened.
-
-    ``patterns`` are ids (``smoke/padded-graph-rows``) or groups (``smoke``); none means all. Below
-    a home's ``root`` also what is shipped is found. Each scenario comes once, in the order in which
-    patterns first named it.
-    """
+    """Read scenarios by ids or groups (``smoke``), each once, or all; others are not opened."""
     paths = files_by_id(root)
     chosen: dict[str, list[_FilePlace]] = {}
     problems = []
@@ -159,10 +144,7 @@ def _parse(path: Path, name: str) -> dict[str, Any]:
 
 
 def _completed(content: dict[str, Any], root: Path, name: str) -> dict[str, Any]:
-    """Give a scenario that is ``like`` another what it does not say itself.
-
-    What is expected is taken from one file alone: what another engine keeps it may keep or not.
-    """
+    """Give a scenario that is ``like`` another what it does not say itself; expectations whole."""
     if "like" not in content:
         return content
     like = content["like"]
@@ -205,19 +187,12 @@ def digest(scenario: Scenario) -> str:
 
     What leaves each single number as it is does not count: comments, layout, ``why``, the file's
     place, expectations, which releases come up, the fix of model runner V2, and how often a thing
-    is measured. A key left at its default does not count either, so that a field added later leaves
-    the digests of older files as they were.
+    is measured. Nor does a key at its default, so that a field added later leaves older digests.
     """
     content = scenario.model_dump(
         mode="json",
         exclude={
-            "id": True,
-            "fix_v2": True,
-            "why": True,
-            "since": True,
-            "until": True,
-            "expect": True,
-            "trials": True,
+            **dict.fromkeys(("id", "fix_v2", "why", "since", "until", "expect", "trials"), True),
             "accuracy": {"documents"},
             "sweep": {"known_bad"},
         },

@@ -29,14 +29,7 @@ MAX_TOKENS: Final = 1_048_576
 
 
 class Span(Part):
-    """How long something is: one of the lengths ``k * multiple_of + plus`` from low to high.
-
-    Attributes:
-        low: The smallest length; ``from`` in a file.
-        high: The largest length; ``to`` in a file.
-        multiple_of: Lengths are so many apart, such as a block of the cache.
-        plus: How far beyond a multiple.
-    """
+    """How long something is: one of the lengths ``k * multiple_of + plus`` from low to high."""
 
     low: Tokens = Field(alias="from")
     high: Tokens = Field(alias="to")
@@ -70,11 +63,7 @@ class Span(Part):
 
 
 class LengthsRow(Span):
-    """One length for each request, in the order of the requests; nothing is drawn.
-
-    Attributes:
-        each: The lengths.
-    """
+    """One length for each request, in the order of the requests; nothing is drawn."""
 
     each: tuple[Tokens, ...] = Field(strict=False, min_length=1)
 
@@ -141,12 +130,7 @@ Step = Annotated[int, Field(ge=0, le=MAX_STEPS)]
 
 
 class Abort(Part):
-    """A client that goes away.
-
-    Attributes:
-        request: Number of its request in the wave, from 0.
-        step: Engine step before which it goes; a request that is answered by then stays answered.
-    """
+    """A client that goes away before a ``step`` from its ``request``, unless answered."""
 
     request: Annotated[int, Field(ge=0, le=1_000_000)]
     step: Step
@@ -155,42 +139,7 @@ class Abort(Part):
 class Wave(Part):
     """Requests that belong together; the next wave starts when the engine has no more of them.
 
-    Attributes:
-        requests: How many.
-        repeat: Times that the wave is made, each time with other texts.
-        arrival: ``together``: all reach the scheduler in one engine step. ``queue``: at most
-            ``max_concurrency`` are in flight, the next follows when one ends. ``poisson``: ``rate``
-            arrive each second on average, whatever becomes of those before. ``steps``: each before
-            an engine step that ``at_step`` names.
-        max_concurrency: Of a queue, and of nothing else.
-        rate: Of poisson arrivals, and of nothing else.
-        at_step: Of arrival by steps: for each request the step before which it comes. An engine
-            that has run out of requests earlier gets the next one at once.
-        aborts: Clients that go away before they are answered.
-        overlap_after_steps: Steps after which the wave comes on top of the one before it, which
-            still runs; None to wait until that has ended.
-        idle_s: Seconds without a request before the wave.
-        token_budget: Most tokens of an engine step while the wave runs; None for the engine's own.
-        input_tokens: Length of each prompt, its shared prefix included.
-        output_tokens: Length of each answer, unless ``sampling_params`` end it.
-        early_finish: Share of the requests that end early: after 1 to all of the tokens drawn,
-            each as likely.
-        shared_prefix_tokens: Length of the text with which requests start that share one.
-        prefixes: How many such texts, taken in turn. Prefix number k of a workload is the same
-            text in every wave, so that a wave can hit what an earlier one left in the cache.
-        first_prefix: Number of the first prefix taken, to share another wave's or to avoid them.
-        text: ``random`` letters, or ``recall``: a few keys with values, words, and at the end of
-            the prompt the question for one value. With a shared prefix the values are in that.
-        temperature: Of sampled answers; 0 takes the likeliest token each time.
-        sampling_seed: Of sampled answers; request k draws from this seed + k.
-        n: Answers to each request, each sampled.
-        sampling_params: What else the requests ask of their answers, taken in turn.
-        priority: Lower numbers go first in an engine that schedules by priority.
-        continues: Each request goes on from one of the wave before: its prompt and its answer, and
-            then ``input_tokens`` of new text. The next turn of a conversation.
-        again: The requests of the wave before once more, word for word and seed for seed.
-        rank: Data-parallel rank that gets the requests while the others idle; else the engine's
-            load balancer chooses.
+    ``scenarios/README.md`` says what each key means.
     """
 
     requests: Count
@@ -290,7 +239,6 @@ def _contradictions_of_arrival(wave: Wave) -> Iterator[Contradiction]:
 
 
 def _contradictions_of_rows(wave: Wave) -> Iterator[Contradiction]:
-    """A list must have one entry for each request."""
     rows = {
         "at_step": wave.at_step or None,
         "input_tokens": getattr(wave.input_tokens, "each", None),
@@ -378,7 +326,6 @@ def _contradictions_of_prefix(wave: Wave) -> Iterator[Contradiction]:
 
 
 def _contradictions_of_shares(wave: Wave) -> Iterator[Contradiction]:
-    """A prompt has more than its prefix."""
     row = wave.shared_prefix_tokens
     if isinstance(row, tuple) and wave.text == "recall":
         yield "shared_prefix_tokens", 'expected one number with text "recall", found a list'

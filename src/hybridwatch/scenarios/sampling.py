@@ -27,8 +27,7 @@ class SamplingParams(Part):
     ``v1/sample/sampler.py``).
 
     Attributes:
-        stop: Texts that end an answer.
-        stop_token_ids: Tokens that end it.
+        stop: Texts that end an answer, as ``stop_token_ids`` do.
         ignore_eos: Whether the end-of-text token does not; here it does not by default.
         min_tokens: As many tokens come before anything but the length ends it.
         top_k: Draw from so many tokens, the likeliest; 0 for all.
@@ -87,10 +86,7 @@ DEFAULT_PARAMS: Final = SamplingParams()
 def contradictions_of_params(
     params: tuple[SamplingParams, ...], requests: int, shortest: int, *, draws: bool
 ) -> Iterator[Contradiction]:
-    """Yield each broken rule between what the requests of a wave ask and the wave.
-
-    ``shortest`` is the least length of an answer; ``draws`` is whether there is a temperature.
-    """
+    """Yield each broken rule between a wave, with its ``shortest`` answer, and its params."""
     if len(params) > requests:
         yield "sampling_params", f"expected at most {requests}, one a request, found {len(params)}"
     for at, one in enumerate(params):

@@ -57,13 +57,7 @@ TaskName = Annotated[
 
 
 class Accuracy(Part):
-    """Which tasks are answered.
-
-    Attributes:
-        tasks: Names of tasks, each giving the metric ``accuracy.<task>``.
-        documents: Questions of each task.
-        max_concurrency: Requests in flight at once.
-    """
+    """Which tasks are answered, each giving the metric ``accuracy.<task>``."""
 
     tasks: tuple[TaskName, ...] = Field(strict=False, min_length=1)
     documents: Count
@@ -73,12 +67,8 @@ class Accuracy(Part):
 class TrialCounts(Part):
     """Trials of each phase and side; accuracy needs none, its documents are its samples.
 
-    Attributes:
-        contract: Passes that count broken contracts; 0 where only speed is looked at.
-        performance: Timed passes.
-        host_sync: Passes with the host-read probe on, which slows the engine.
-        starts: Starts of the engines of each side over which the timed passes are spread, as many
-            to each; at most one for each pass.
+    ``host_sync`` passes have the host-read probe on, which slows the engine. The timed passes are
+    spread evenly over the ``starts``; at most one for each pass.
     """
 
     contract: Annotated[int, Field(ge=0, le=1000)]
@@ -93,10 +83,7 @@ class Expect(Part):
     Attributes:
         exactly: Metrics without noise (exact and count) with their only right value.
         at_least: Metrics that are better when higher, with their lower bound.
-        replayed_layers: Kind of recurrent layers to how many of them each FULL graph of a CPU must
-            replay. Of what is not replayed a contract trial would prove nothing.
-        decoding_rows: A contract trial decodes 1, 2, ... and so many requests in a step by
-            themselves; None where no size of a batch is needed.
+        replayed_layers: Of what is not replayed a contract trial would prove nothing.
     """
 
     exactly: Mapping[MetricId, float] = Field(default_factory=dict)
@@ -106,38 +93,18 @@ class Expect(Part):
 
 
 _Release = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", description="a release such as 0.23.0")]
-"""A release of vLLM."""
+_Revision = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][\w./-]*$", description="a commit, tag or branch")
+]
+_ScenarioId = Annotated[
+    str, Field(pattern=r"^[a-z0-9-]+/[a-z0-9-]+$", description="the id of a scenario")
+]
 
 
 class Scenario(Part):
-    """One declared experiment.
+    """One declared experiment; ``scenarios/README.md`` says what each key means.
 
-    Attributes:
-        id: Path below the scenario folder without suffix; given by the loader, not by the file.
-        why: What goes wrong in the world that this scenario looks for.
-        version: Raised by hand when numbers stop being comparable.
-        fix: The fix whose removal is the known-bad control; ``none`` where no bug is known that it
-            finds, and mutants alone show what it sees.
-        fix_v2: The same on model runner V2, where it is another one; None for the same.
-        requires: Fixes without which there is nothing to see, because the engine dies or is wrong
-            for another reason; both sides of a control have them.
-        harm: How far the fault reaches here. ``answers``: a contract is broken, and tokens or
-            answers are wrong. ``state``: a contract is broken, tokens and answers stay right.
-            ``death``: the engine dies or does not come up.
-        accelerator: What the engine must compute on; None where any will do.
-        since: The first vLLM release whose engine comes up for it; None where any will do.
-        until: The last one; None where none is known that does not.
-        model: A folder of ``models/``, of ``models/configs/`` when weights are made up, or the
-            name of a model on the hub.
-        revision: Which commit, tag or branch of a model on the hub; None for its main branch.
-        engine: How the engine is started.
-        workload: The work that it gets.
-        accuracy: Which tasks are answered; None where answers say nothing.
-        oracle: The scenario whose right answers are this one's too, since it asks the same of the
-            same model; None for its own.
-        sweep: Loads that a performance trial goes through; None for that of the workload alone.
-        trials: How often.
-        expect: What must hold.
+    ``id`` is the path below the scenario folder without suffix; the loader gives it, not the file.
     """
 
     id: str
@@ -157,23 +124,11 @@ class Scenario(Part):
             description="a folder of models/ or owner/name",
         ),
     ]
-    revision: (
-        Annotated[
-            str,
-            Field(pattern=r"^[A-Za-z0-9][\w./-]*$", description="a commit, tag or branch"),
-        ]
-        | None
-    ) = None
+    revision: _Revision | None = None
     engine: EngineArgs
     workload: Workload
     accuracy: Accuracy | None = None
-    oracle: (
-        Annotated[
-            str,
-            Field(pattern=r"^[a-z0-9-]+/[a-z0-9-]+$", description="the id of a scenario"),
-        ]
-        | None
-    ) = None
+    oracle: _ScenarioId | None = None
     sweep: Sweep | None = None
     trials: TrialCounts
     expect: Expect
@@ -200,10 +155,7 @@ class Scenario(Part):
         return self.trials.contract == 0 and self.accuracy is None
 
     def on(self, model_runner: str) -> Self:
-        """Give it as it is for a model runner: ``fix`` is then the one of that runner.
-
-        The work stays the same, and so does the digest: two runners can be compared.
-        """
+        """Give it with the ``fix`` of a model runner; the digest stays, so two can be compared."""
         if model_runner != "v2" or self.fix_v2 is None:
             return self
         found = self.model_copy(update={"fix": self.fix_v2})
@@ -276,13 +228,14 @@ def list_numbers(release: str) -> tuple[int, ...]:
 
 
 def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
-    """Yield each broken rule as the key at fault and what is wrong with it."""
     yield from contradictions_of_waves(scenario.workload)
     yield from _contradictions_of_lengths(scenario)
     yield from contradictions_of_sweep(scenario.sweep, scenario.workload.generation)
     yield from contradictions_of_graphs(scenario.engine)
     yield from contradictions_of_replayssm(scenario.engine)
-    yield from _contradictions_of_releases(scenario)
+    if scenario.since and scenario.until and not scenario.starts_on(scenario.until):
+        wanted = f"since ({scenario.since}) or a later release"
+        yield "until", f"expected {wanted}, found {scenario.until}"
     yield from _contradictions_of_model(scenario)
     yield from _contradictions_of_batches(scenario)
     yield from _contradictions_of_ranks(scenario)
@@ -300,12 +253,6 @@ def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
         if total > room:
             most = f"at most engine.max_model_len ({room})"
             yield key, f"expected input_tokens + output_tokens {most}, found {total}"
-
-
-def _contradictions_of_releases(scenario: Scenario) -> Iterator[Contradiction]:
-    since, until = scenario.since, scenario.until
-    if since is not None and until is not None and list_numbers(until) < list_numbers(since):
-        yield "until", f"expected since ({since}) or a later release, found {until}"
 
 
 def _contradictions_of_model(scenario: Scenario) -> Iterator[Contradiction]:
@@ -332,16 +279,12 @@ def _contradictions_of_batches(scenario: Scenario) -> Iterator[Contradiction]:
             most = f"engine.max_num_seqs ({engine.max_num_seqs}){share}"
             yield f"{key}.max_concurrency", f"expected at most {most}, found {value}"
     if load.prompts < load.max_concurrency:
-        yield (
-            "workload.generation.prompts",
-            f"expected at least max_concurrency ({load.max_concurrency}), found {load.prompts}",
-        )
+        least = f"max_concurrency ({load.max_concurrency})"
+        yield "workload.generation.prompts", f"expected at least {least}, found {load.prompts}"
     budget = engine.max_num_batched_tokens
     if budget is not None and budget < engine.max_num_seqs:
-        yield (
-            "engine.max_num_batched_tokens",
-            f"expected at least max_num_seqs ({engine.max_num_seqs}), found {budget}",
-        )
+        least = f"max_num_seqs ({engine.max_num_seqs})"
+        yield "engine.max_num_batched_tokens", f"expected at least {least}, found {budget}"
 
 
 def _contradictions_of_ranks(scenario: Scenario) -> Iterator[Contradiction]:
@@ -349,21 +292,13 @@ def _contradictions_of_ranks(scenario: Scenario) -> Iterator[Contradiction]:
     if ranks > 1 and scenario.engine.disaggregated:
         yield "engine.disaggregated", f"expected false with data_parallel_size {ranks}, found true"
     if ranks > 1 and idle:
-        yield (
-            "workload.idle_dummy_batches",
-            f"expected 0 with engine.data_parallel_size {ranks}, found {idle}",
-        )
+        wanted = f"0 with engine.data_parallel_size {ranks}"
+        yield "workload.idle_dummy_batches", f"expected {wanted}, found {idle}"
     for key, wave in scenario.workload.all_waves:
-        if wave.rank is None:
-            continue
-        if ranks == 1:
-            yield (
-                f"{key}.rank",
-                f"expected none with engine.data_parallel_size 1, found {wave.rank}",
-            )
-        elif wave.rank >= ranks:
+        if wave.rank is not None and (ranks == 1 or wave.rank >= ranks):
             most = f"less than engine.data_parallel_size ({ranks})"
-            yield f"{key}.rank", f"expected {most}, found {wave.rank}"
+            wanted = "none with engine.data_parallel_size 1" if ranks == 1 else most
+            yield f"{key}.rank", f"expected {wanted}, found {wave.rank}"
 
 
 def _contradictions_of_scheduling(scenario: Scenario) -> Iterator[Contradiction]:
@@ -402,10 +337,8 @@ def _contradictions_of_expectations(scenario: Scenario) -> Iterator[Contradictio
             yield f'expect."{metric_id}"', f'"{task}" is not in accuracy.tasks {quoted(tasks)}'
     for metric_id in expect.exactly:
         if not find_metric(metric_id).kind.can_be_expected:
-            yield (
-                f'expect.exactly."{metric_id}"',
-                "this metric is noisy; only exact metrics and counts can be expected exactly",
-            )
+            why = "only exact metrics and counts can be expected exactly"
+            yield f'expect.exactly."{metric_id}"', f"this metric is noisy; {why}"
     for metric_id, bound in expect.at_least.items():
         yield from _contradictions_of_bound(find_metric(metric_id), bound)
 

@@ -37,12 +37,7 @@ Contradiction = tuple[str, str]
 
 @dataclass(frozen=True)
 class Choice:
-    """Annotates a text: what else it is than one of these is refused, and these are named.
-
-    Attributes:
-        known: Those that are always there.
-        more: Gives the others; called when a text is none of the first, or for a message.
-    """
+    """Annotates a text that must be known or among ``more``, which is called late."""
 
     known: Sequence[str]
     more: Callable[[], Iterable[str]]
@@ -130,7 +125,8 @@ def _lines(schema: Schema, detail: ErrorDetails) -> Iterator[str]:
         case "extra_forbidden":
             tables = _forms(schema, _at(schema, location[:-1]))
             known = [name for table in tables for name in table.get("properties", {})]
-            yield f"{key}: unknown key; {closest(str(location[-1]), _writable(known))}"
+            known = [name for name in known if name != "id"]  # the loader's own, see Scenario
+            yield f"{key}: unknown key; {closest(str(location[-1]), known)}"
         case "missing":
             yield f"{key}: missing; expected {_expected(schema, location)}"
         case "metric":
@@ -141,15 +137,10 @@ def _lines(schema: Schema, detail: ErrorDetails) -> Iterator[str]:
 
 
 def _found(schema: Schema, detail: ErrorDetails) -> str:
-    """Show what was written, unless it stands where a secret may be."""
     location = detail["loc"]
     if _KEY not in location and _at(schema, location).get("writeOnly"):
         return "something else, which is not shown since it may be a secret"
     return quoted(detail["input"])
-
-
-def _writable(keys: Sequence[str]) -> list[str]:
-    return [key for key in keys if key != "id"]  # the loader's own, see Scenario
 
 
 def _key(location: Location) -> str:
@@ -169,7 +160,6 @@ def _joined(table: str, key: str) -> str:
 
 
 def _at(schema: Schema, location: Location) -> Schema:
-    """Return the part of a JSON schema that speaks about a location."""
     here = schema
     for step in location:
         here = next(inner for form in _forms(schema, here) if (inner := _inside(form, step)))
@@ -192,11 +182,9 @@ def _forms(schema: Schema, part: Schema) -> list[Schema]:
 
 
 def _expected(schema: Schema, location: Location) -> str:
-    part: Schema
+    part = _at(schema, location[:-2] if location[-1] == _KEY else location)
     if location[-1] == _KEY:
-        part = {"type": "string", **_at(schema, location[:-2]).get("propertyNames", {})}
-    else:
-        part = _at(schema, location)
+        part = {"type": "string", **part.get("propertyNames", {})}
     forms = _forms(schema, part)
     return " or ".join(_form(schema, form, one_of_many=len(forms) > 1) for form in forms)
 
@@ -234,11 +222,7 @@ def _with_bounds(noun: str, part: Schema) -> str:
 def refusing_toml(
     path: Path, model: type[BaseModel], error: type[HybridwatchError], name: Path | None = None
 ) -> Iterator[None]:
-    """Turn what reading and checking a file raises into lines for a person.
-
-    The lines call the file ``name``, or by its path when not given; ``model`` is the type that it
-    is checked by within.
-    """
+    """Turn what reading and checking a file (as a ``model``) raises into lines for a person."""
     called = name or path
     try:
         yield

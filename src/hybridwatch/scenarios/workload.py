@@ -19,34 +19,14 @@ from hybridwatch.scenarios.validation import (
 )
 
 _REQUEST_KEYS: Final = (
-    "requests",
-    "input_tokens",
-    "output_tokens",
-    "early_finish",
-    "shared_prefix_tokens",
-    "prefixes",
-    "first_prefix",
-    "text",
-    "temperature",
-    "sampling_seed",
-    "n",
-    "sampling_params",
+    *("requests", "input_tokens", "output_tokens", "early_finish", "shared_prefix_tokens"),
+    *("prefixes", "first_prefix", "text", "temperature", "sampling_seed", "n", "sampling_params"),
 )
 """Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 
 
 class Generation(Part):
-    """The load under which everything is timed.
-
-    Attributes:
-        prompts: Requests of one trial.
-        input_tokens: Length of each prompt.
-        output_tokens: Length of each answer; the end-of-text token is ignored.
-        max_concurrency: Requests in flight at once.
-        seed: Of the prompts; the same seed gives the same prompts.
-        request_rate: Requests that arrive per second, at random moments (Poisson); None for as many
-            as may be in flight at once.
-    """
+    """The load under which everything is timed; the end-of-text token is ignored."""
 
     prompts: Count
     input_tokens: Tokens
@@ -57,16 +37,7 @@ class Generation(Part):
 
 
 class Workload(Part):
-    """The work that an engine gets.
-
-    Attributes:
-        seed: Of prelude and waves; contract trial k takes ``seed + k``.
-        idle_dummy_batches: Dummy batches that the engine runs each time it has run out of
-            requests, as a data-parallel rank does while others are at work.
-        prelude: Comes and goes before each trial of each phase; its batch rows stay behind.
-        waves: The requests of a contract trial, after the prelude.
-        generation: The load under which everything is timed.
-    """
+    """The work that an engine gets; contract trial k takes ``seed + k``."""
 
     seed: Seed
     idle_dummy_batches: Annotated[int, Field(ge=0, le=4096)] = 0
@@ -77,14 +48,11 @@ class Workload(Part):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, content: Any) -> Any:
-        """Give each wave that asks again what the wave before it asks."""
         if not isinstance(content, Mapping):
             return content
         sections = {key: content[key] for key in ("prelude", "waves") if key in content}
         lists = {key: waves for key, waves in sections.items() if isinstance(waves, list)}
-        refuse(
-            *(one for key, waves in lists.items() for one in _contradictions_of_again(key, waves))
-        )
+        refuse(*(one for lost in lists.items() for one in _contradictions_of_again(*lost)))
         return {**content, **{key: _completed(waves) for key, waves in lists.items()}}
 
     @property
@@ -144,10 +112,8 @@ def _contradictions_of_turn(key: str, before: Wave, wave: Wave) -> Iterator[Cont
         expected = f"as many as the wave that it continues ({before.requests})"
         yield f"{key}.requests", f"expected {expected}, found {wave.requests}"
     if wave.continues and not before.can_be_continued:
-        yield (
-            f"{key}.continues",
-            "expected a wave before it without temperature, aborts, prompt_logprobs",
-        )
+        wanted = "a wave before it without temperature, aborts, prompt_logprobs"
+        yield f"{key}.continues", f"expected {wanted}"
     if wave.again and before.continues:
         yield f"{key}.again", "expected a wave before it that continues none"
     if (wave.again or wave.continues) and before.overlap_after_steps is not None:
@@ -168,12 +134,7 @@ _Milliseconds = Annotated[float, Field(ge=0.001, le=10_000_000)]
 
 
 class Objective(Part):
-    """A service-level objective: what each request must keep to be counted as goodput.
-
-    Attributes:
-        ttft_ms: The longest time to the first token, milliseconds; None for any.
-        tpot_ms: The longest time per output token after it, milliseconds; None for any.
-    """
+    """A service-level objective: what each request must keep, milliseconds, to count as goodput."""
 
     ttft_ms: _Milliseconds | None = None
     tpot_ms: _Milliseconds | None = None
@@ -192,13 +153,9 @@ class Objective(Part):
 
 
 class Sweep(Part):
-    """Loads that a performance trial goes through, in place of the one of ``generation``.
+    """Loads that a performance trial goes through, rising, in place of the one of ``generation``.
 
-    Attributes:
-        max_concurrency: Requests in flight at once, rising.
-        request_rate: Requests that arrive per second, rising; in place of the former.
-        slo: What a request must keep to be counted as goodput; None for no goodput.
-        known_bad: A planted fault that the curve must detect; None where none is named.
+    Goodput is counted where an ``slo`` is stated; the curve must detect the fault ``known_bad``.
     """
 
     max_concurrency: tuple[Concurrency, ...] = Field(
@@ -246,12 +203,8 @@ def contradictions_of_sweep(sweep: Sweep | None, load: Generation) -> Iterator[C
         expected = f"at most workload.generation.max_concurrency ({load.max_concurrency})"
         yield "sweep.max_concurrency", f"expected {expected}, found {most}"
     if load.output_tokens == 1:
-        yield (
-            "workload.generation.output_tokens",
-            "expected at least 2 with a sweep: one token has no time per output token",
-        )
+        why = "one token has no time per output token"
+        yield "workload.generation.output_tokens", f"expected at least 2 with a sweep: {why}"
     if load.request_rate is not None:
-        yield (
-            "workload.generation.request_rate",
-            f"expected none with a sweep, found {load.request_rate:g}",
-        )
+        found = f"{load.request_rate:g}"
+        yield "workload.generation.request_rate", f"expected none with a sweep, found {found}"

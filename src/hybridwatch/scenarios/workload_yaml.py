@@ -1,8 +1,7 @@
 """A workload of vLLM's perf-eval (``workloads/*.yaml`` there) as scenarios, one for each load.
 
-A workload says how a server is started and which loads it gets; a scenario says it for one engine
-on one GPU, in fewer words. What has no place there is named, key by key: nothing is dropped in
-silence, and nothing that was said otherwise is left as it was without a word.
+What has no place in a scenario is named, key by key: nothing is dropped in silence, and nothing
+that was said otherwise is left as it was without a word.
 """
 
 import json
@@ -99,7 +98,6 @@ def _table(value: str | None) -> dict[str, Any]:
 
 
 def _wrong(field: str, value: object) -> str:
-    """Say why a scenario does not take a value; empty if it does."""
     least = {"dtype": "bfloat16", "max_model_len": 1, "max_num_seqs": 1}
     least |= {"cudagraph_mode": "NONE", "cudagraph_capture_sizes": ()}
     try:
@@ -110,7 +108,6 @@ def _wrong(field: str, value: object) -> str:
 
 
 def _speculate(asked: dict[str, Any]) -> Iterator[str]:
-    """Put a scenario's table of speculation in the place of vLLM's."""
     given = asked.pop(_SPECULATION, None)
     if given is None:
         return
@@ -118,8 +115,7 @@ def _speculate(asked: dict[str, Any]) -> Iterator[str]:
     for name in given.keys() - _DRAFTS.keys():
         yield f"{key}.{name}: not carried over: {_NO_KEY}"
     table = {_DRAFTS[name]: value for name, value in given.items() if name in _DRAFTS}
-    wrong = _wrong("speculation", table)
-    if wrong:
+    if wrong := _wrong("speculation", table):
         yield f"{key}: not carried over: {wrong}"
     else:
         asked["speculation"] = table
@@ -128,7 +124,6 @@ def _speculate(asked: dict[str, Any]) -> Iterator[str]:
 def _completed_engine(
     asked: dict[str, Any], notes: list[str], at_once: int, tokens: int
 ) -> dict[str, Any]:
-    """Add what a scenario has to say and a workload need not."""
     if "dtype" not in asked:
         notes.append("engine.dtype: bfloat16, since the workload leaves it to vLLM")
     if "max_model_len" not in asked:
@@ -209,12 +204,7 @@ class _Workload(_Open):
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFile:
-    """A scenario made of a workload.
-
-    Attributes:
-        scenario: The scenario; its id is where it belongs below a folder of scenarios.
-        text: The file, with what was not carried over as comments.
-    """
+    """A scenario made of a workload, and the file, with what was not carried over as comments."""
 
     scenario: Scenario
     text: str
@@ -222,11 +212,7 @@ class ScenarioFile:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What became of a workload.
-
-    Attributes:
-        notes: What was not carried over, or otherwise, one line each: ``key: what became of it``.
-    """
+    """What became of a workload; ``notes`` say ``key: what became of it``, one line each."""
 
     files: tuple[ScenarioFile, ...]
     notes: tuple[str, ...]
@@ -280,7 +266,6 @@ def _read(path: Path) -> _Workload:
 
 
 def _others(table: BaseModel, prefix: str = "") -> Iterator[str]:
-    """Name the keys of a table that nothing here reads, those within them one by one."""
     for key, value in (table.model_extra or {}).items():
         name = f"{prefix}{key}"
         inner = value if isinstance(value, Mapping) else {}
@@ -330,11 +315,8 @@ def _scenario(
 def _text(content: Mapping[str, Any], notes: Sequence[str]) -> str:
     facts = {key: value for key, value in content.items() if not isinstance(value, dict)}
     work = content["workload"]
-    lines = [
-        *text_lines("why", facts.pop("why").splitlines()),
-        *comment_lines(notes),
-        *table_lines(facts),
-    ]
+    lines = [*text_lines("why", facts.pop("why").splitlines())]
+    lines += [*comment_lines(notes), *table_lines(facts)]
     lines += ["", "[engine]", *table_lines(content["engine"])]
     lines += ["", "[workload]", *table_lines({"seed": work["seed"]})]
     for wave in work["waves"]:

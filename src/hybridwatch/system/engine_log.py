@@ -1,11 +1,8 @@
 """Finds in an engine's log the error that ended it.
 
 An engine is several processes, and each of them logs the failure of the one below it, so what
-stands last in a log is seldom the cause: the serving process says that the engine core is dead,
-every open request says so again with a traceback of its own, and the client only that a connection
-broke. The innermost error comes first. Lines that only point at another error are passed over, and
-what the serving process says counts only where the engine's own processes say nothing. A process
-that the kernel kills says nothing at all; then only the process that misses it knows.
+stands last is seldom the cause. The innermost error comes first, of the engine's own processes
+before the one that serves; of a process that the kernel kills only what misses it knows.
 """
 
 import re
@@ -47,21 +44,10 @@ _NATIVE: Final = re.compile(
 )
 _WRAPPERS: Final = frozenset(
     {
-        "AsyncEngineDeadError",
-        "BrokenPipeError",
-        "BrokenProcessPool",
-        "CancelledError",
-        "ClientConnectorError",
-        "ClientOSError",
-        "ConnectError",
-        "ConnectionError",
-        "ConnectionRefusedError",
-        "ConnectionResetError",
-        "EngineDeadError",
-        "EngineGenerateError",
-        "MQEngineDeadError",
-        "ReadError",
-        "RemoteProtocolError",
+        *("AsyncEngineDeadError", "BrokenPipeError", "BrokenProcessPool", "CancelledError"),
+        *("ClientConnectorError", "ClientOSError", "ConnectError", "ConnectionError"),
+        *("ConnectionRefusedError", "ConnectionResetError", "EngineDeadError"),
+        *("EngineGenerateError", "MQEngineDeadError", "ReadError", "RemoteProtocolError"),
         "ServerDisconnectedError",
     }
 )
@@ -78,8 +64,6 @@ _AROUND: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of a log: which process says it, how loud, and what."""
-
     process: str
     level: str | None
     message: str
@@ -87,20 +71,17 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """The first error: the line with which it begins, what it says and where it was raised."""
-
     begin: int
     text: str
     place: str = ""
 
 
 def find_root(log: str) -> str | None:
-    """Find the error that a log is about.
+    """Find the error that a log, whole or an excerpt, of all processes of an engine is about.
 
-    ``log`` has all processes of an engine; the whole, or an excerpt. The root is such as
-    ``RuntimeError: CUDA error: an illegal memory access was encountered``: the first error of the
-    engine's own processes that does not point at another one, else the first of the process that
-    serves, else which process has ended without a word; ``None`` where there is none.
+    Such as ``RuntimeError: CUDA error: an illegal memory access was encountered``: the first error
+    of the engine's own processes that does not point at another one, else the first of the process
+    that serves, else which process has ended without a word.
     """
     found = _root_in(log.splitlines())
     return None if found is None else found.text
@@ -128,7 +109,6 @@ def excerpt(log: str, last: int) -> str:
 
 
 def _root_in(lines: Sequence[str]) -> _Root | None:
-    """Find the root."""
     parsed = [_parsed(line) for line in lines]
     by_front = None
     for number, error in _errors(parsed):
@@ -146,11 +126,8 @@ def _parsed(line: str) -> _Line:
 
 
 def _errors(lines: Sequence[_Line]) -> Iterator[tuple[int, str]]:
-    """Yield each error with its line."""
-    for number, line in enumerate(lines):
-        error = _error(line.message)
-        if error and line.level not in _SURVIVED:
-            yield number, error
+    errors = ((at, line, _error(line.message)) for at, line in enumerate(lines))
+    return ((at, error) for at, line, error in errors if error and line.level not in _SURVIVED)
 
 
 def _whole(lines: Sequence[_Line], number: int, error: str) -> _Root:
@@ -170,7 +147,6 @@ def _whole(lines: Sequence[_Line], number: int, error: str) -> _Root:
 
 
 def _silent_end(lines: Sequence[_Line]) -> _Root | None:
-    """Find the process that another one has missed."""
     for number, line in enumerate(lines):
         if gone := _SILENT.search(line.message):
             status = gone["status"] or gone["code"]
@@ -183,7 +159,6 @@ def _silent_end(lines: Sequence[_Line]) -> _Root | None:
 
 
 def _error(message: str) -> str | None:
-    """Read the last line of a traceback, or what a library says when it aborts."""
     if found := _RAISED.fullmatch(message):
         text = found["text"] or ""
         if found["name"] in _WRAPPERS or _POINTS_ELSEWHERE.search(text):

@@ -1,7 +1,6 @@
 """Extensions by entry points of other distributions: verbs, screens, metrics and more.
 
-``importlib.metadata`` answers the same, but importing it takes half as long as ``hybridwatch
---help``, and so the files are read here.
+Importing ``importlib.metadata`` takes half as long as ``hybridwatch --help``, so files are read.
 """
 
 import importlib
@@ -36,10 +35,7 @@ def extended(own: Mapping[str, _Listed], group: str) -> dict[str, _Listed]:
 
 
 def loaded(group: str) -> dict[str, Any]:
-    """Load what the entry points of a group name, by their names and in the order of these.
-
-    One whose package is not there is left out: it is what a distribution has left behind.
-    """
+    """Load what entry points of a group name, by name; not what a distribution left behind."""
     found: dict[str, Any] = {}
     for name, target in sorted(_named(group).items()):
         module, _, attribute = target.partition(":")
@@ -70,7 +66,6 @@ def _named(group: str) -> dict[str, str]:
 
 
 def _files() -> Iterator[bytes]:
-    """Read the entry points of every distribution that is installed."""
     for folder in sys.path:
         try:
             names = os.listdir(folder or ".")  # noqa: PTH208 (pathlib is slower)

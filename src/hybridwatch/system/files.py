@@ -36,16 +36,14 @@ def make_folder(folder: Path) -> None:
     """Make a folder, and see that its name reaches the disk."""
     with named_errors(folder, "cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
-        _sync_folder(folder.parent)
+        _sync(folder.parent)
 
 
 def create(path: Path, content: bytes, made: list[Path]) -> None:
-    """Make a file appear whole under a name nothing has yet, in a folder that is there.
+    """Make a file appear whole under a new name, in a folder that is there.
 
-    ``made`` gets the path the moment the file has its name, whatever happens then.
-
-    Raises:
-        FileExistsError: Something has the name; it stays as it was.
+    Something that has the name stays, with a ``FileExistsError``. ``made`` gets the path the moment
+    the file has its name, whatever happens then.
     """
     create_all([(path, content)], made)
 
@@ -66,15 +64,11 @@ def create_all(files: Sequence[tuple[Path, bytes]], made: list[Path]) -> None:
         for half in halves:
             half.unlink(missing_ok=True)
     for folder in {path.parent for path, _ in files}:
-        _sync_folder(folder)
+        _sync(folder)  # a name itself is only safe once the folder is on the disk
 
 
 def put(path: Path, content: bytes) -> None:
-    """Make a file whole under its name, in an existing folder, also in the place of an older one.
-
-    Raises:
-        OSError: The file cannot be written; what was there stays.
-    """
+    """Make a file whole, also in place of an older one, which stays at an ``OSError``."""
     half = path.with_name(hidden("half"))
     try:
         with half.open("xb") as file:
@@ -83,7 +77,7 @@ def put(path: Path, content: bytes) -> None:
         half.replace(path)
     finally:
         half.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    _sync(path.parent)
 
 
 def _give_name(temporary: Path, path: Path) -> None:
@@ -96,11 +90,6 @@ def _give_name(temporary: Path, path: Path) -> None:
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
         temporary.rename(path)
-
-
-def _sync_folder(folder: Path) -> None:
-    # The name itself is only safe once the folder is on the disk.
-    _sync(folder)
 
 
 def _sync(path: Path) -> None:
@@ -134,11 +123,7 @@ def claimed_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def claimed(file: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Claim a file; the kernel ends the claim of a process that ends, however it ends.
-
-    The file is made, and stays. Yields whether no other process has it; with ``wait`` it waits
-    until none has.
-    """
+    """Claim a file until this process ends; yields whether it could. With ``wait`` it can."""
     with file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -37,10 +37,7 @@ def _die_with_guard() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """In a process that Python started: end when the thread that started it ends, however it does.
-
-    ``parent`` is the process id of who started it, which may be gone by now.
-    """
+    """In a process that Python started: end when the thread that started it (``parent``) does."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -92,10 +89,7 @@ def _owner_gone() -> bool:
 
 
 def main(command: list[str]) -> int:
-    """Run the command to its end, or to ours.
-
-    The exit status is the command's, negative for the signal that ended it.
-    """
+    """Run the command to its end, or to ours; its exit status is negative for a signal."""
     received_signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda received, _frame: received_signals.append(received))
@@ -105,10 +99,7 @@ def main(command: list[str]) -> int:
         stdin = int(command[0].removeprefix("--stdin="))
         command = command[1:]
     child = subprocess.Popen(
-        command,
-        stdin=stdin,
-        start_new_session=True,
-        preexec_fn=_die_with_guard,
+        command, stdin=stdin, start_new_session=True, preexec_fn=_die_with_guard
     )
     if stdin != subprocess.DEVNULL:
         os.close(stdin)

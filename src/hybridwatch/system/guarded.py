@@ -1,7 +1,4 @@
-"""A process group of ours: guarded, logged, and ended without remains.
-
-And what whole process families worked, however long they had to wait.
-"""
+"""A process group of ours: guarded, logged, and ended without remains; what families worked."""
 
 import ctypes
 import os
@@ -72,9 +69,7 @@ class GuardedProcess:
     The guard ends the whole group when we close its standard input, on purpose or by dying.
 
     Args:
-        log: File that gets what the command prints.
         environment: On top of this process's own variables.
-        folder: Where the command works; here without one.
         stdin: Descriptor for the command's standard input; nothing to read without one.
         stdout: Descriptor for its standard output; the log without one.
 
@@ -154,10 +149,7 @@ class GuardedProcess:
             return ""
 
     def first_error(self) -> str:
-        """The first exception in the log and its place, in one line; empty when there is none.
-
-        What a process says last is often only that another one of its own has ended.
-        """
+        """The first exception in the log and its place, in one line; empty when there is none."""
         return first_cause(self._logged()) or ""
 
     def log_excerpt(self, lines: int = TAIL_LINES) -> str:
@@ -183,11 +175,7 @@ class GuardedProcess:
 
 
 class ConversingProcess:
-    """A guarded command that answers each line on its standard input with one line.
-
-    Args:
-        log: File that gets what it prints on standard error.
-    """
+    """A guarded command that answers each line on its standard input with one line."""
 
     def __init__(
         self,
@@ -217,11 +205,7 @@ class ConversingProcess:
         self._questions.flush()
 
     def answer(self, timeout_s: float) -> str:
-        """Wait for one line.
-
-        Nothing is sent unasked, so when there is anything to read the whole answer is coming.
-        After the time it is a ``TimeoutError``, from a command that has ended an ``EOFError``.
-        """
+        """Wait for one whole line; else a ``TimeoutError`` or, at its end, an ``EOFError``."""
         readable, _, _ = select.select([self._answers], [], [], timeout_s)
         if not readable:
             raise TimeoutError

@@ -4,9 +4,8 @@ Shipped are scenarios, models, right answers, builds, the plugin, the dashboard.
 are folders of the repository. A wheel carries them inside ``hybridwatch``, in the same places
 relative to each other (``setup.py`` puts them there). No other module may work out such a path.
 
-A user works in a checkout, which has everything itself, or in a home that extends what is shipped.
-A home (``hybridwatch init``) has only what its owner added, and ``layers`` is how the two come
-together: what is looked up in a folder of a home is looked up in the layers of that folder.
+A checkout has everything itself. A home (``hybridwatch init``) has only what its owner added; what
+is looked up in a folder of it is looked up in the ``layers`` of that folder.
 """
 
 import os
@@ -67,11 +66,7 @@ def home() -> Path:
 
 
 def home_or_shipped() -> Path:
-    """Find the home, for verbs that only read: without one, what is shipped has to do.
-
-    Raises:
-        BuildError: ``HYBRIDWATCH_HOME`` names a folder that is none.
-    """
+    """Find the home, for verbs that only read; without one, what is shipped has to do."""
     try:
         return home()
     except BuildError:
@@ -91,11 +86,7 @@ def is_checkout_folder(folder: Path) -> bool:
 
 
 def layers(folder: Path) -> tuple[Path, ...]:
-    """Give the folders in which to look for what a folder of a home or a checkout has.
-
-    ``folder`` is right below a home or a checkout, such as ``home() / "scenarios"``. What is
-    shipped comes first, then the home's own; of a checkout there is just the folder.
-    """
+    """Give the layers of a folder right below a home or checkout: shipped, then its own."""
     if not is_extending(folder.parent):
         return (folder,)
     return (shipped() / folder.name, folder)

@@ -1,8 +1,8 @@
 """Reads facts on this machine's NVIDIA GPUs from their driver (NVML).
 
-A thin, typed boundary around NVIDIA's own library NVML (the module ``pynvml``), which asks the
-driver from the host: nothing here starts a CUDA context or puts work on a GPU. NVML leaves out
-what a GPU, its driver or a container does not report; that is ``None`` here.
+A typed boundary around NVIDIA's own library (the module ``pynvml``), which asks the driver from the
+host: nothing here starts a CUDA context. What a GPU, its driver or a container does not report is
+``None``.
 """
 
 import os
@@ -32,12 +32,7 @@ and clocks that were set by hand are no throttling."""
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """The NVIDIA driver of this machine.
-
-    Attributes:
-        version: Its release, such as ``570.133.20``.
-        cuda: The highest CUDA version that it supports, such as ``12.8``.
-    """
+    """The NVIDIA driver of this machine, such as ``570.133.20``, and the highest CUDA: ``12.8``."""
 
     version: str
     cuda: str
@@ -50,7 +45,6 @@ class Device:
     Attributes:
         index: NVML's number of it, in the order of the PCI bus; of a MIG slice, within its GPU.
         uuid: Globally unique, as ``CUDA_VISIBLE_DEVICES`` takes it.
-        name: As NVIDIA names the product, such as ``NVIDIA H200``.
         memory_bytes: All of it, what the driver keeps for itself included.
         power_limit_w: The limit in force; ``None`` where the driver does not say.
     """
@@ -95,9 +89,9 @@ def driver() -> Driver:
 def devices() -> tuple[Device, ...]:
     """List the GPUs that an engine may use, in its order.
 
-    ``CUDA_VISIBLE_DEVICES`` is read as CUDA reads it: numbers or (beginnings of) UUIDs, and
-    nothing from the first entry on that names no GPU. Numbers count along the PCI bus, which is
-    CUDA's own order wherever the GPUs are alike.
+    ``CUDA_VISIBLE_DEVICES`` is read as CUDA reads it: numbers or (beginnings of) UUIDs, and nothing
+    from the first entry on that names no GPU. Numbers count along the PCI bus, which is CUDA's own
+    order wherever the GPUs are alike.
     """
     with _opened() as nvml:
         return tuple(_device(nvml, handle) for handle in _visible(nvml))
@@ -107,12 +101,8 @@ def devices() -> tuple[Device, ...]:
 def gauge(devices: Sequence[Device]) -> Iterator[Callable[[], tuple[Reading, ...]]]:
     """Give a function that reads the GPUs at that moment, in the order of ``devices``.
 
-    It makes host calls only, and may be called from one thread at a time. What the driver refuses
-    to give is left out.
-
-    Raises:
-        GpuError: There is no driver, it does not answer, or a GPU is gone; from the first call
-            or any later one.
+    It makes host calls only, and may be called from one thread at a time. From any call on, a
+    ``GpuError`` says that there is no driver, it does not answer, or a GPU is gone.
     """
     with _opened() as nvml:
         handles = [nvml.nvmlDeviceGetHandleByUUID(one.uuid) for one in devices]
@@ -121,11 +111,10 @@ def gauge(devices: Sequence[Device]) -> Iterator[Callable[[], tuple[Reading, ...
 
 @contextmanager
 def energy_counter(devices: Sequence[Device]) -> Iterator[Callable[[], float | None]]:
-    """Give a function that reads what GPUs have taken since their driver came up, in joules.
+    """Give a function that reads what GPUs have taken since their driver came up, joules in all.
 
-    The driver counts the energy of the whole board, from Volta on, and nothing of a slice. The
-    energies of several GPUs are added up; the function gives ``None`` where one of them does not
-    count. Errors are as for ``gauge``.
+    The driver counts the energy of the whole board, from Volta on, and nothing of a slice: then
+    ``None``. Errors are as for ``gauge``.
     """
     with _opened() as nvml:
         handles = [nvml.nvmlDeviceGetHandleByUUID(one.uuid) for one in devices]
@@ -149,11 +138,10 @@ def _opened() -> Iterator[Any]:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
         missing = (nvml.NVMLError_LibraryNotFound, nvml.NVMLError_DriverNotLoaded)
+        why = "the NVIDIA driver does not answer:"
         if isinstance(error, missing):
-            raise GpuError(
-                f"no NVIDIA driver on this machine: NVML says {_quoted(error)}"
-            ) from None
-        raise GpuError(f"the NVIDIA driver does not answer: {_quoted(error)}") from None
+            why = "no NVIDIA driver on this machine: NVML says"
+        raise GpuError(f"{why} {_quoted(error)}") from None
     try:
         yield nvml
     except nvml.NVMLError as error:
@@ -179,7 +167,6 @@ def _quoted(error: Exception) -> str:
 
 
 def _visible(nvml: Any) -> list[Any]:
-    """Handles of what ``CUDA_VISIBLE_DEVICES`` leaves visible, in its order."""
     everything = [
         nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())
     ]
@@ -227,34 +214,24 @@ def _reading(nvml: Any, handle: Any) -> Reading:
     rates = ask(nvml.nvmlDeviceGetUtilizationRates)
     reasons = ask(nvml.nvmlDeviceGetCurrentClocksEventReasons)
     running = ask(nvml.nvmlDeviceGetComputeRunningProcesses)
+    # Only the second form of the question leaves the driver's own reserve out.
+    memory = ask(nvml.nvmlDeviceGetMemoryInfo, nvml.nvmlMemory_v2)
+    bits = ((name, getattr(nvml, bit)) for name, bit in _REASONS.items())
+    names = frozenset(name for name, bit in bits if (reasons or 0) & bit)
     return Reading(
         sm_clock_hz=None if sm_clock is None else sm_clock * _MEGA,
         memory_clock_hz=None if memory_clock is None else memory_clock * _MEGA,
         power_w=None if power is None else power * _MILLI,
         temperature_c=None if temperature is None else float(temperature),
         utilisation=None if rates is None else rates.gpu / 100,
-        memory_used_bytes=_memory_used(nvml, handle),
-        throttled=None if reasons is None else _names(nvml, reasons),
+        memory_used_bytes=None if memory is None else int(memory.used),
+        throttled=None if reasons is None else names,
         processes=None if running is None else {one.pid: one.usedGpuMemory for one in running},
     )
 
 
-def _memory_used(nvml: Any, handle: Any) -> int | None:
-    """Bytes in use; only the second form of the question leaves the driver's own reserve out."""
-    info = _answer(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2))
-    return None if info is None else int(info.used)
-
-
-def _names(nvml: Any, reasons: int) -> frozenset[str]:
-    return frozenset(name for name, bit in _REASONS.items() if reasons & getattr(nvml, bit))
-
-
 def _answer(nvml: Any, question: Callable[[], _Value]) -> _Value | None:
-    """The answer; ``None`` where this GPU, driver or container refuses it.
-
-    Raises:
-        NVMLError: The GPU or the driver is gone, which is no refusal.
-    """
+    """The answer; ``None`` where it is refused, and an error where GPU or driver are gone."""
     refused = (
         nvml.NVMLError_NotSupported,
         nvml.NVMLError_NoPermission,

@@ -43,11 +43,7 @@ def visible(text: str) -> str:
 
 
 def csv_cell(value: object) -> object:
-    """Give a value for a CSV that no spreadsheet computes: an apostrophe marks it as text.
-
-    A value that is no text stays what it is. So does the text of a plain number, which may have a
-    sign, an exponent, and a percent sign or a word as its unit.
-    """
+    """Give a value that no spreadsheet computes: text is marked, unless it is a plain number."""
     return _text_cell(value) if isinstance(value, str) else value
 
 

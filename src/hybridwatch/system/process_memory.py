@@ -20,13 +20,7 @@ _FORGET_PEAK: Final = "5"
 
 @dataclass(frozen=True, slots=True)
 class ProcessMemory:
-    """Bytes of a family of processes.
-
-    Attributes:
-        resident: What they hold now.
-        peak: The same, and by how much each held more at some time since its peak was forgotten;
-            they need not have done so at the same time.
-    """
+    """Bytes of a family of processes, now and at peaks, which need not be at the same time."""
 
     resident: int
     peak: int
@@ -61,7 +55,6 @@ def _family(pid: int) -> Iterator[Path]:
 
 
 def _read_sizes(file: Path) -> Mapping[str, int]:
-    """Read every line ``name: number kB``, in bytes."""
     found = {}
     for line in file.read_text().splitlines():
         name, _, rest = line.partition(":")

@@ -42,12 +42,7 @@ class FigurePromise(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A promise about a figure.
-
-    Attributes:
-        limit: The last value that keeps it.
-        promise: On which side of it the figure must stay.
-    """
+    """A promise about a figure: ``limit`` is the last value that keeps it."""
 
     limit: float
     promise: FigurePromise
@@ -69,10 +64,8 @@ class Figure:
     Attributes:
         id: Stable name, dotted: ``report.any_red.blocks_7``.
         what: What was counted, for a person.
-        value: The estimate; a fraction for shares.
-        low: Lower end of its 95 % interval.
-        simulations: How many independent simulations stand behind it.
-        bound: What it was promised to be; ``None`` for figures that only inform.
+        value: A fraction for shares; ``low`` and ``high`` are its 95 % interval.
+        bound: ``None`` for figures that only inform.
     """
 
     id: str
@@ -95,10 +88,7 @@ class Figure:
 
     @property
     def refuted(self) -> bool:
-        """Whether even the kinder end of the interval breaks the bound.
-
-        A short calibration is judged by this: its estimates are too rough for ``met``.
-        """
+        """Whether even the kinder end of the interval breaks it, by which a short run is judged."""
         if self.bound is None:
             return False
         return not self.bound.holds(self.low if self.bound.at_most else self.high)
@@ -130,7 +120,7 @@ def at_least(limit: float) -> Bound:
 
 
 def share(name: str, what: str, outcomes: Sequence[bool], bound: Bound | None = None) -> Figure:
-    """Tell which share of simulations had an outcome, with Wilson's interval."""
+    """Compute which share of simulations had an outcome, with Wilson's interval."""
     count, n = sum(outcomes), len(outcomes)
     if not n:
         return _unknown(name, what, FigureForm.SHARE, bound, (0.0, 1.0))
@@ -139,17 +129,9 @@ def share(name: str, what: str, outcomes: Sequence[bool], bound: Bound | None = 
 
 
 def gain(
-    name: str,
-    what: str,
-    hits: Sequence[bool],
-    lucks: Sequence[bool],
-    bound: Bound | None = None,
+    name: str, what: str, hits: Sequence[bool], lucks: Sequence[bool], bound: Bound | None = None
 ) -> Figure:
-    """Tell how much oftener a change is found where there is one than where there is none.
-
-    The two outcomes belong to the same noise with and without a change, so Tango's interval for
-    paired shares applies.
-    """
+    """Compute how much oftener a change is found than luck: Tango's interval for paired shares."""
     pairs = Pairs(
         n=len(hits),
         lost=sum(luck and not hit for hit, luck in zip(hits, lucks, strict=True)),
@@ -162,7 +144,7 @@ def gain(
 def rate(
     name: str, what: str, events: int, points: int, simulations: int, bound: Bound | None = None
 ) -> Figure:
-    """Tell how many events there were per 1000 points, with the exact Poisson interval."""
+    """Compute how many events there were per 1000 points, with the exact Poisson interval."""
     scale = _THOUSAND / points
     low = float(stats.chi2.ppf(_TAIL, 2 * events)) / 2 if events else 0.0
     high = float(stats.chi2.ppf(1 - _TAIL, 2 * events + 2)) / 2
@@ -172,7 +154,7 @@ def rate(
 
 
 def median(name: str, what: str, values: Sequence[float], bound: Bound | None = None) -> Figure:
-    """Tell the median, with the interval that order statistics give without assumptions."""
+    """Compute the median, with the interval that order statistics give without assumptions."""
     n = len(values)
     if not n:
         return _unknown(name, what, FigureForm.NUMBER, bound, (0.0, np.inf))
@@ -184,7 +166,7 @@ def median(name: str, what: str, values: Sequence[float], bound: Bound | None = 
 
 
 def mean(name: str, what: str, values: Sequence[float], bound: Bound | None = None) -> Figure:
-    """Tell the mean, with the normal interval; for many values."""
+    """Compute the mean, with the normal interval; for many values."""
     array = np.asarray(values, dtype=float)
     half = float(stats.norm.ppf(1 - _TAIL) * stats.sem(array)) if len(array) > 1 else np.inf
     middle = float(np.mean(array))
@@ -206,12 +188,7 @@ _SCHEMA: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How often our rules are right, as ``docs/calibration.json`` tells it.
-
-    Attributes:
-        command: What made it.
-        sections: Figures under the title of their question.
-    """
+    """How often our rules are right: what made it, and figures by the title of a question."""
 
     command: str
     sections: tuple[tuple[str, tuple[Figure, ...]], ...]
@@ -223,11 +200,7 @@ class Calibration:
 
 
 def read_calibration(path: Path) -> Calibration | None:
-    """Read what was measured of our own rules; ``None`` where there is no such file.
-
-    Raises:
-        ExportError: The file is there and does not hold what it should.
-    """
+    """Read what was measured of our own rules; ``None`` without a file, else an ``ExportError``."""
     try:
         document: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -263,5 +236,4 @@ def _figure(entry: Mapping[str, Any]) -> Figure:
 
 
 def _number(value: float | None) -> float:
-    """Give a number; what could not be measured is written as null."""
-    return math.nan if value is None else float(value)
+    return math.nan if value is None else float(value)  # null: it could not be measured

@@ -1,13 +1,8 @@
 """The history of one metric: where did its level change, and by how much?
 
-``examine`` is the way in. A series is scored robustly (``noise``), searched for the split, the
-excursion or the jump off a slope that stands out most (``scan``), cut there, and searched again
-(``segmentation``). Each change gets the range of places that it may have (``place``), and steps
-that are one drift are named as such; ``find_onset`` finds since when a run is bad that is known to
-be, ``two_levels`` whether a level is two. Nothing is tuned by the caller: what counts as a change
-is fixed by ``scan.needed`` and measured by ``python -m hybridwatch_lab.calibration``.
-
-This file has the types and words of what is found.
+``examine`` is the way in, ``find_onset`` finds since when a run is bad that is known to be,
+``two_levels`` whether a level is two. Nothing is tuned by the caller: what counts as a change is
+fixed by ``scan.needed`` and measured by ``python -m hybridwatch_lab.calibration``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,9 +34,8 @@ class ChangePoint:
         effect: New level / old level - 1; the difference of the levels for proportions, exact
             metrics and series that are not positive throughout.
         interval: 95 % around ``effect``, widened where neighbouring points resemble each other.
-        state: Whether it may still turn out to be noise.
-        first: Earliest point of the range that holds the true ``index`` with 95 %.
-        last: Latest point of it. The cause lies between the run before ``first`` and this one.
+        first: Earliest point of the range that holds the true ``index`` with 95 %; ``last`` is the
+            latest. The cause lies between the run before ``first`` and ``last``.
     """
 
     index: int
@@ -57,9 +51,7 @@ class Drift:
     """A level that moves along a straight line rather than steps: no single run is to blame.
 
     Attributes:
-        index: First point that has moved.
-        first: Earliest point of the range that holds the true ``index`` with 95 %.
-        last: Latest point of it.
+        index: First point that has moved; ``first`` to ``last`` holds the true one with 95 %.
         end: Point at which it stands still again, or the last of the series.
         effect: How far it leads in all, in the unit of ``ChangePoint.effect``.
     """
@@ -78,13 +70,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What there is to say of a series.
-
-    Attributes:
-        points: Change points, oldest first.
-        drifts: Stretches in which the level drifts, oldest first; no change point is in them.
-        doubts: What a reader should hold against it, each with what to do about it.
-    """
+    """What there is to say of a series; no change point is in a drift; both oldest first."""
 
     points: tuple[ChangePoint, ...] = ()
     drifts: tuple[Drift, ...] = ()
@@ -92,11 +78,7 @@ class History:
 
 
 def describe_drifts(history: History, moments: Sequence[str], *, is_ratio: bool) -> Iterator[str]:
-    """Say each drift in a sentence.
-
-    ``moments`` says when each point was measured. If ``is_ratio``, effects are shares of the level,
-    else differences.
-    """
+    """Say each drift in a sentence; if ``is_ratio``, effects are shares of the level."""
 
     def size(effect: float, digits: int) -> str:
         return f"{effect:+.{digits}%}".replace("%", " %") if is_ratio else f"{effect:+.3g}"

@@ -65,10 +65,8 @@ _UNIT_FACTORS: Final = (60.0, 1000.0, 1024.0, 3600.0, 1e6, 1e9)
 class _Series:
     """A checked series on the scale on which levels are compared.
 
-    Attributes:
-        values: Logarithms where a ratio means something, else as given.
-        spreads: Standard errors on the same scale.
-        relevant: Smallest difference of levels that matters.
+    ``values`` are logarithms where a ratio means something. ``spreads`` are standard errors and
+    ``relevant`` the smallest difference of levels that matters, on the same scale.
     """
 
     values: Array
@@ -94,10 +92,9 @@ def examine(
     Args:
         values: One number per run, oldest first. Fewer than 10 give nothing.
         times: When each run was made, strictly ascending. Only their order is used.
-        kind: Of the metric. Exact metrics change whenever the value does; proportions are
-            compared by difference; others by ratio where all values are positive.
-        spreads: Standard error of each value from the repeats within its run. A run that is
-            itself uncertain then weighs less.
+        kind: Exact metrics change whenever the value does; proportions are compared by difference;
+            others by ratio where all values are positive.
+        spreads: Standard error of each value from the repeats within its run.
 
     Raises:
         HistoryError: The input makes no series; the message says where and what was expected.
@@ -152,7 +149,6 @@ def _places(series: _Series, levels: Levels) -> list[ChangePlace]:
 
 
 def _split_runs(series: _Series, levels: Levels) -> Iterator[range]:
-    """Group neighbouring changes of one direction."""
     edges = levels.edges(series.values.size)
     medians = [compute_medians(series.values[a:b]) for a, b in pairwise(edges)]
     ups = [high > low for low, high in pairwise(medians)]
@@ -166,7 +162,6 @@ def _split_runs(series: _Series, levels: Levels) -> Iterator[range]:
 def _drift_instead(
     series: _Series, levels: Levels, cuts: range, found: Sequence[ChangePoint]
 ) -> Drift | None:
-    """Say whether changes of one direction are one drift."""
     edges = levels.edges(series.values.size)
     start, end = edges[cuts.start], edges[cuts.stop + 1]
     stretch = build_segment(series.values, series.spreads, start, end, series.noise)
@@ -176,13 +171,8 @@ def _drift_instead(
 
 
 def _make_drift(series: _Series, ramp: Ramp, start: int) -> Drift:
-    return Drift(
-        start + ramp.start,
-        start + ramp.first,
-        start + ramp.last,
-        start + ramp.end,
-        series.effect(ramp.total),
-    )
+    first, last, end = start + ramp.first, start + ramp.last, start + ramp.end
+    return Drift(start + ramp.start, first, last, end, series.effect(ramp.total))
 
 
 def _kind(kind: Kind | str | None) -> Kind | None:
@@ -264,17 +254,10 @@ def _scaled(numbers: Array, errors: Array | None, kind: Kind | None) -> _Series:
 
 
 def _steps(numbers: Array) -> Iterator[ChangePoint]:
-    """Every change of a value that has no noise."""
     for place in np.flatnonzero(numbers[1:] != numbers[:-1]) + 1:
-        effect = float(numbers[place] - numbers[place - 1])
-        yield ChangePoint(
-            index=int(place),
-            effect=effect,
-            interval=Interval(effect, effect, _CONFIDENCE),
-            state=HistoryState.CONFIRMED,
-            first=int(place),
-            last=int(place),
-        )
+        at, effect = int(place), float(numbers[place] - numbers[place - 1])
+        interval = Interval(effect, effect, _CONFIDENCE)
+        yield ChangePoint(at, effect, interval, HistoryState.CONFIRMED, at, at)
 
 
 def _point(series: _Series, levels: Levels, nth: int, place: ChangePlace) -> ChangePoint:
@@ -284,20 +267,18 @@ def _point(series: _Series, levels: Levels, nth: int, place: ChangePlace) -> Cha
     difference, reach = _difference(stretch, cut - start)
     old = end - cut >= _YOUNGEST or end < series.values.size
     clear = old and levels.strengths[nth] >= _CLEAR
+    low, high = series.effect(difference - reach), series.effect(difference + reach)
     return ChangePoint(
-        index=place.index,
-        effect=series.effect(difference),
-        interval=Interval(
-            series.effect(difference - reach), series.effect(difference + reach), _CONFIDENCE
-        ),
-        state=HistoryState.CONFIRMED if clear else HistoryState.SUSPECTED,
-        first=place.first,
-        last=place.last,
+        place.index,
+        series.effect(difference),
+        Interval(low, high, _CONFIDENCE),
+        HistoryState.CONFIRMED if clear else HistoryState.SUSPECTED,
+        place.first,
+        place.last,
     )
 
 
 def _difference(stretch: Segment, cut: int) -> tuple[float, float]:
-    """Estimate the difference of two levels, and half the width of the interval around it."""
     scale, n = stretch.noise.scale, stretch.values.size
     left, right = stretch.values[:cut], stretch.values[cut:]
     low, high = scan.level_of(left, scale), scan.level_of(right, scale)
@@ -310,7 +291,6 @@ def _difference(stretch: Segment, cut: int) -> tuple[float, float]:
 
 
 def _last_drift(series: _Series, levels: Levels) -> Iterator[Drift]:
-    """Find whether a straight line leads anywhere since the last change."""
     start = max(levels.edges(series.values.size)[-2], series.values.size - LONGEST)
     n = series.values.size - start
     if n < scan.FEWEST_OF_LINE:

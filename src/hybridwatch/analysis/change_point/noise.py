@@ -1,15 +1,14 @@
-"""The noise of a series, estimated so that changes of level hardly count.
+"""The noise of a series, estimated so that changes of level hardly count; levels that are two.
 
-Differences of neighbours hold one change of level each at most, so quantiles of them see the
-noise alone (von Neumann 1941 for the idea, the median for robustness). How they grow with the
-distance measures how alike neighbours are, as a variogram does.
+Differences of neighbours hold one change of level each at most, so quantiles of them see the noise
+alone (von Neumann 1941 for the idea, the median for robustness). How they grow with the distance
+measures how alike neighbours are, as a variogram does.
 
-Does a level consist of two: do runs, or the trials within a run, fall on one of two levels?
-
-The values of one level are split in two where the halves vary least (Otsu 1979), the extremes left
-out. Noise of one mode splits, too, but it has no valley: halfway between two levels there are never
-fewer values than at both. How clearly there are is counted in standard deviations over runs, whose
-trials are alike. Of runs the halves must also vary much less than the whole does.
+Runs, or the trials within a run, may fall on one of two levels. The values of one level are split
+where the halves vary least (Otsu 1979), the extremes left out. Noise of one mode splits, too, but
+it has no valley: halfway between two levels there are never fewer values than at both. How clearly
+there are is counted in standard deviations over runs, whose trials are alike. Of runs the halves
+must also vary much less than the whole does.
 """
 
 import math
@@ -68,10 +67,9 @@ def bounded(values: Array, limit: float | Array) -> Array:
 class Noise:
     """The noise of a stretch.
 
-    Attributes:
-        scale: Standard deviation of a point, changes from one to the next alone; 0 when most
-            neighbours are equal.
-        correlation: Of neighbours, from how differences grow with distance; 0 to 0.95.
+    ``scale`` is the standard deviation of a point, changes from one to the next alone; 0 when most
+    neighbours are equal. ``correlation`` of neighbours, from how differences grow with distance, is
+    0 to 0.95.
     """
 
     scale: float
@@ -110,23 +108,14 @@ def _correlation_behind(growth: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NoiseSpread:
-    """How far sums of scores stray by noise.
-
-    Attributes:
-        deviation: Standard deviation of a sum of n scores, over sqrt(n).
-        inflation: Its share that comes from neighbours being alike; 1 for independent noise.
-    """
+    """Deviation of a sum of n scores, over sqrt(n), and its share by likeness of neighbours."""
 
     deviation: float
     inflation: float
 
 
 def compute_least_spread(scores: Array) -> float:
-    """Bound from below what ``compute_spread`` would find, at a fraction of the cost.
-
-    Neighbours' differences know nothing of levels, and of likeness only that it makes them small.
-    Noise that alternates from point to point is overrated by up to a half.
-    """
+    """Bound ``compute_spread`` from below, cheaply; alternating noise is up to a half too high."""
     steps = scores[1:] - scores[:-1]
     return max(
         _BOLDNESS * math.sqrt(compute_products(steps, steps) / (2 * steps.size)), LEAST_DEVIATION
@@ -134,13 +123,11 @@ def compute_least_spread(scores: Array) -> float:
 
 
 def compute_spread(scores: Array, cuts: tuple[int, ...], correlation: float) -> NoiseSpread:
-    """Estimate how far sums of scores stray, when the level changes at the cuts.
+    """Estimate how far sums of scores stray, when the level changes at the ``cuts``.
 
     What remains when the levels are taken off says how alike neighbours are. Changes that were not
-    cut away look the same, though; where the differences disagree, they are believed.
-
-    ``cuts`` are supposed changes of level, ascending. ``correlation`` is that of neighbours, from
-    the differences.
+    cut away look the same, though; where the differences, of which ``correlation`` is, disagree,
+    they are believed.
     """
     n = scores.size
     rest = scores.copy()
@@ -162,21 +149,14 @@ def compute_spread(scores: Array, cuts: tuple[int, ...], correlation: float) -> 
 
 
 def compute_inflation(rest: Array, cuts: tuple[int, ...]) -> float:
-    """Say how much further sums of features stray than those of independent ones.
-
-    ``rest`` has a row of features for each point; their means between the ``cuts``, which are
-    supposed changes of level, are 0.
-    """
+    """Compute how much further sums of features, a row a point, stray than independent ones."""
     n = len(rest)
     alike = float(np.einsum("ij,ij->", rest[1:], rest[:-1]) / np.einsum("ij,ij->", rest, rest))
     return _inflation(_unbiased(alike, n, len(cuts)), 1 / math.sqrt(n))
 
 
 def compute_autoregression(rest: Array) -> float:
-    """Estimate how much of each point the next one keeps; less where that is not sure.
-
-    ``rest`` has the distances from the levels on both sides of one change.
-    """
+    """Estimate how much of each point the next one keeps; less where that is not sure."""
     squares = compute_products(rest, rest)
     if squares == 0:
         return 0.0
@@ -204,11 +184,7 @@ def _inflation(alike: float, error: float) -> float:
 
 
 def compute_scores(values: Array, unit: float | Array) -> Array:
-    """Count distances from the median in units of noise, and clip them.
-
-    ``unit`` is the standard deviation of a point, or of each; 0 where there is no noise, and then
-    any distance is as far as can be.
-    """
+    """Count distances from the median in units of noise (0: as far as can be), and clip them."""
     away: Array = values - compute_medians(values)
     if isinstance(unit, float) and unit == 0:
         extremes: Array = np.sign(away) * CLIP
@@ -217,13 +193,12 @@ def compute_scores(values: Array, unit: float | Array) -> Array:
 
 
 _FEWEST_RUNS: Final = 20
-"""Runs."""
 _LEAST_SHARE: Final = 0.2
 """Of what falls on either level: fewer are slow nights."""
 _LEAST: Final = 4
 """Values on either level that a split leaves."""
 _EXTREMES: Final = 0.05
-"""Share of values on either side that are not asked where to split."""
+"""Share of values on either side that are left out of the search for a split."""
 _RELEVANT: Final = 0.01
 _VALLEY: Final = 2.4
 """Standard deviations by which there are fewer values between the levels than at one."""
@@ -239,13 +214,7 @@ _PURE: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class TwoLevels:
-    """What falls on one of two levels.
-
-    Attributes:
-        low: The lower one, in the unit of the values.
-        share: Of what falls on the higher one.
-        by_run: Whether a run as a whole falls on one; else each trial does.
-    """
+    """Two levels of whole runs (``by_run``) or of trials, in their unit; ``share`` is higher."""
 
     low: float
     high: float
@@ -264,10 +233,9 @@ class TwoLevels:
 
 
 def two_levels(runs: Sequence[Sequence[float] | Array], history: History) -> TwoLevels | None:
-    """Say whether the present level of a series is two.
+    """Say whether the present level of a series is two, after the changes in its ``history``.
 
-    ``runs`` has the trials of each run, oldest first, or its median alone; positive. ``history`` is
-    what was found in their medians.
+    ``runs`` has the trials of each run, oldest first, or its median alone; positive.
     """
     ends = [point.last for point in history.points] + [drift.end for drift in history.drifts]
     present = [np.asarray(run, dtype=np.float64) for run in runs[max(ends, default=0) :]]
@@ -295,7 +263,6 @@ def _find_levels(trials: Sequence[Array], *, by_run: bool) -> TwoLevels | None:
 
 
 def _valley(runs: Sequence[Array], low: float, high: float) -> float:
-    """Say how much fewer values lie between two levels than at the emptier one of them."""
     places = np.array([low, (low + high) / 2, high])
     near = _WINDOW * (high - low) / 2
     counts = np.array([(np.abs(run - places[:, None]) < near).sum(axis=1) for run in runs])

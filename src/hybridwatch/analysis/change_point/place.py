@@ -6,23 +6,17 @@ whole stretch instead (Hinkley, Biometrika 57, 1970), and every place is as like
 has the density that is seen around both levels (a kernel estimate), mixed with Student's t so that
 no outlier decides; what is left of the point before is taken out first (autoregression of order
 one); and the size of the change, which is known the less the shorter a level is, is averaged over.
-``python -m hybridwatch_lab.calibration`` measures how often the places hold the true one.
-
-Did the level change at once, or did it drift from one level to another?
 
 A drift that starts and ends within a series looks like one step or several in the same direction.
 Both are fitted robustly: the steps at their places, and a level that stays, moves along a straight
 line and stays again, over a grid of where it starts and ends (as a broken line is fitted, Hudson,
 JASA 61, 1966). ``python -m hybridwatch_lab.calibration`` measures how often one passes for the
-other.
+other, and how often the places hold the true one.
 
-Since when is a run bad that is known to be: a step at which run, or a drift?
-
-``place_of`` weighs places by what is seen on both sides of them. An alert wants to know on its
-first morning, with one run on the new level, so here the noise is taken from what came before and
-from the error of each run. Every place of a step and a grid of drifts, begun long enough ago, are
-fitted by least squares and weighed by their likelihoods, with clipped distances; a drift is
-believed less beforehand.
+An alert wants to know since when a run is bad on its first morning, with one run on the new level.
+So in ``find_onset`` the noise is taken from what came before and from the error of each run. Every
+place of a step and a grid of drifts, begun long enough ago, are fitted by least squares and weighed
+by their likelihoods, with clipped distances; a drift is believed less beforehand.
 """
 
 import math
@@ -85,10 +79,10 @@ class ChangePlace:
 
 
 def place_of(values: Array, unit: float | Array, cut: int) -> ChangePlace:
-    """Weigh the places of the one change of level in a stretch.
+    """Weigh the places of the one change of level in a stretch, which is near ``cut``.
 
     ``values`` reach from the change before to the change after. ``unit`` is the standard deviation
-    of a point, or of each; only their proportions are used. ``cut`` is a place near the change.
+    of a point, or of each; only their proportions are used.
     """
     start, end = max(cut - _REACH, 0), min(cut + _REACH, values.size)
     near, at = values[start:end], cut - start
@@ -103,10 +97,7 @@ def place_of(values: Array, unit: float | Array, cut: int) -> ChangePlace:
 
 
 def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
-    """Count values in standard deviations from the old level; also give the size of the change.
-
-    ``None`` where there is no noise.
-    """
+    """Give values in deviations from the old level, and the size; ``None`` without noise."""
     rest, size = _distances(values, cut)
     unit = _deviation(rest)
     if unit == 0:
@@ -127,7 +118,6 @@ def _levelled(values: Array, cut: int) -> tuple[Array, float] | None:
 
 
 def _distances(values: Array, cut: int) -> tuple[Array, float]:
-    """Distances from the levels on both sides, and the difference of these."""
     unit = _deviation(np.diff(values)) / math.sqrt(2)
     low, high = scan.level_of(values[:cut], unit), scan.level_of(values[cut:], unit)
     return np.concatenate((values[:cut] - low, values[cut:] - high)), high - low
@@ -138,7 +128,6 @@ def _deviation(values: Array) -> float:
 
 
 def _masses(scores: Array, size: float, cut: int, weights: Array) -> Array:
-    """Say how likely the change is at each point."""
     n = scores.size
     rest = scores - np.where(np.arange(n) < cut, 0.0, size)
     alike = compute_autoregression(bounded(rest, 3.0))
@@ -161,7 +150,6 @@ def _masses(scores: Array, size: float, cut: int, weights: Array) -> Array:
 
 
 def _density(rest: Array, low: float, high: float, size: float) -> tuple[Array, Array]:
-    """Estimate the logarithm of the density of what is left without the levels, on a grid."""
     n, unit = rest.size, _deviation(rest)
     steps = np.abs(np.diff(rest))
     close = float(np.partition(steps, steps.size // 4)[steps.size // 4]) / _CLOSE
@@ -210,15 +198,7 @@ _GRID: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """A level that moves.
-
-    Attributes:
-        start: First point that has moved, the likeliest.
-        first: Earliest point of the range that holds ``start`` with 95 %.
-        last: Latest point of it.
-        end: Point at which it stands still again, or the last one.
-        total: How far it moves.
-    """
+    """A level that moves from ``start`` (95 %: ``first`` to ``last``) to ``end``, by ``total``."""
 
     start: int
     first: int
@@ -238,9 +218,8 @@ class _Fits:
 def ramp_instead(values: Array, unit: float, cuts: tuple[int, ...]) -> Ramp | None:
     """Find the drift that explains a stretch clearly better than its steps do, if one does.
 
-    ``values`` reach from the change before the steps to the change after them; ``unit`` is the
-    standard deviation of a point. ``cuts`` has the first point of each new level; all steps have
-    the same direction.
+    ``values`` reach from the change before the steps, of one direction, to the change after them;
+    ``unit`` is the standard deviation of a point. ``cuts`` has the first point of each new level.
     """
     if values.size < SHORTEST + 4 or values.size > LONGEST or unit == 0:
         return None
@@ -254,7 +233,6 @@ def ramp_instead(values: Array, unit: float, cuts: tuple[int, ...]) -> Ramp | No
 
 
 def _best(values: Array, unit: float, low: float, high: float) -> tuple[Ramp, float, float]:
-    """The likeliest drift, how badly it fits, and how much likeness of neighbours widens sums."""
     kept = np.clip(values, low - CLIP * unit, high + CLIP * unit)
     fits = _fits(kept, unit)
     best = int(fits.misfits.argmin())
@@ -275,7 +253,6 @@ def _best(values: Array, unit: float, low: float, high: float) -> tuple[Ramp, fl
 
 
 def _find_range(starts: npt.NDArray[np.int64], masses: Array) -> tuple[int, int]:
-    """Give the range of starts that holds the true one, to the next of the grid on either side."""
     places, at = np.unique(starts, return_inverse=True)
     shares = np.cumsum(np.bincount(at, masses))
     rest = (1 - CONFIDENCE) / 2
@@ -284,7 +261,6 @@ def _find_range(starts: npt.NDArray[np.int64], masses: Array) -> tuple[int, int]
 
 
 def _fits(values: Array, unit: float) -> _Fits:
-    """Fit a drift between every start and every end of a grid, by least squares."""
     last = values.size - 1
     shortest = min(SHORTEST, last - 1)
     count = min(_GRID, last - shortest + 1)
@@ -323,16 +299,16 @@ _LEAST: Final = 1e-9
 
 
 def find_onset(values: Array, errors: Array, bad: int) -> ChangePlace | None:
-    """Find the runs one of which is the first bad one with 95 %.
+    """Find the runs one of which, at ``bad`` at the latest, is the first bad one with 95 %.
 
     ``values`` says how bad each run is, oldest first, with the standard error of each; ``FEWEST``
-    runs or more come before the bad one. The first bad run is not after ``bad``.
+    runs or more come before the bad one.
 
-    Gives ``None`` where a drift is as likely as 5 %: then no few runs hold the cause so surely.
+    ``None`` where a drift is as likely as 5 %: then no few runs hold the cause so surely.
     """
     whole = build_segment(values, errors, 0, values.size, compute_noise(values))
     unit = np.maximum(whole.unit, _LEAST) * np.ones(values.size)
-    unit[bad] = min(unit[bad], np.median(unit))  # how unsure it is was asked when it was judged
+    unit[bad] = min(unit[bad], np.median(unit))  # its own error counted when it was judged
     way, at = math.copysign(1.0, values[bad]), np.arange(values.size)
     last = values.size - 1
     pairs = [

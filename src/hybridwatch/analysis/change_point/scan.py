@@ -42,25 +42,18 @@ _KEPT: Final = 1024
 
 
 def needed(shorter: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
-    """Standard deviations that a difference needs to be believed.
+    """Standard deviations that a difference of two sides of ``n`` points needs to be believed.
 
-    More where one side is short, since replay looks at every end of a growing series once, and
-    more in short series, where the noise is hardly known. The four numbers were chosen on replays
-    of shuffled real histories and are measured by ``python -m hybridwatch_lab.calibration``.
-
-    ``shorter`` counts the points on the shorter side, ``n`` all points.
+    More where one side is short, since replay looks at every end of a growing series once, and more
+    in short series, where the noise is hardly known. The four numbers were chosen on replays of
+    shuffled real histories and are measured by ``python -m hybridwatch_lab.calibration``.
     """
     return 3.6 + 0.6 / np.sqrt(shorter / 2) + (5 + 20 / shorter) / n
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The best place to cut.
-
-    Attributes:
-        strength: Difference over what is needed, before division by the scores' own deviation.
-        cuts: First point of each new level, one or two.
-    """
+    """The best place to cut: first points of new levels; strength over what is needed."""
 
     strength: float
     cuts: tuple[int, ...]
@@ -75,8 +68,6 @@ NOWHERE: Final = Split(0.0, ())
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What the search for one cut takes, known from the number of points alone."""
-
     share: Array
     step: Array
     jump: Array
@@ -85,8 +76,6 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Excursions:
-    """Every excursion that is looked for in so many points."""
-
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
     part: Array
@@ -136,10 +125,7 @@ def best_step(scores: Array) -> Split:
 
 
 def best_jump(scores: Array) -> Split:
-    """Find the one cut of a straight line into two parallel ones.
-
-    ``scores`` are distances from a line; what is left of a slope in them is taken out.
-    """
+    """Find the one cut of a line, from which ``scores`` are distances, into two parallel ones."""
     plan = _plan(scores.size)
     level = scores - compute_means(scores)
     rest = level - plan.time * compute_slope(level)
@@ -147,10 +133,7 @@ def best_jump(scores: Array) -> Split:
 
 
 def best_excursion(scores: Array) -> Split:
-    """Find the two cuts around a level between two stretches of another.
-
-    Excursions are short, so a long stretch is searched piece by piece.
-    """
+    """Find the two cuts around a short level between two stretches of another, piece by piece."""
     stride = _KEPT - _LONGEST_EXCURSION
     best = NOWHERE
     for start in range(0, max(scores.size - _LONGEST_EXCURSION, 1), stride):
@@ -226,12 +209,10 @@ def compute_tilt(scores: Array) -> float:
 
 
 def is_line(values: Array, cut: int, unit: float | Array, inflation: float) -> Array | None:
-    """Say whether a line fits a stretch about as well as a step does.
+    """Say whether a line fits a stretch about as well as a step at ``cut``; gives its points if so.
 
-    The step would be at ``cut``. ``unit`` is the standard deviation of a point, or of each;
-    ``inflation`` is that of sums of noise, for neighbours that are alike.
-
-    Gives the line at every point; ``None`` where the step is better.
+    ``unit`` is the standard deviation of a point, or of each; ``inflation`` is that of sums of
+    noise, for neighbours that are alike.
     """
     line = line_of(values, unit)
     step = np.empty_like(values)

@@ -61,39 +61,31 @@ PIECE: Final = 1024
 class _Law:
     """Law of the squared distance of two mean features, if nothing changes.
 
-    It is a sum of squares of normal values with the features' own variances. A multiple of a
-    chi-squared law has the same mean and variance (Welch 1938).
-
-    Attributes:
-        unit: The multiple.
-        degrees: Degrees of freedom.
+    It is a sum of squares of normal values with the features' own variances. A multiple (``unit``)
+    of a chi-squared law has the same mean and variance (Welch 1938).
     """
 
     unit: float
     degrees: float
 
     def deviations(self, squares: Array) -> Array:
-        """Say how many standard deviations a normal value would be away as rarely.
-
-        By the cube root of Wilson and Hilferty (1931).
-        """
+        """Compute how far off a normal value would be as rarely (Wilson and Hilferty 1931)."""
         rest = 2 / (9 * self.degrees)
         roots: Array = np.cbrt(squares / (self.unit * self.degrees))
         return (roots - (1 - rest)) / math.sqrt(rest)
 
 
 def best_step_of_modes(values: Array, unit: float | Array) -> Split:
-    """Find the clearest step in noise of several modes.
+    """Find the clearest step in noise of several modes; of a long stretch the cuts of all pieces.
 
-    ``unit`` is the standard deviation of a point, or of each; only their proportions are used.
-
-    The strength of the cut is already in standard deviations over what is needed; of a long stretch
-    the cuts of all pieces are given. There is no cut where one mode explains the noise, none is
-    clear enough, or some points are much less certain than others: their distribution differs
-    without any step.
+    ``unit`` is the standard deviation of a point, or of each; only their proportions are used. The
+    strength is already in standard deviations over what is needed. There is no cut where one mode
+    explains the noise, none is clear enough, or some points are much less certain than others:
+    their distribution differs without any step.
     """
     typical = _estimate_unit(values)
-    if values.size < scan.FEWEST_OF_LINE or typical == 0 or not _is_even(unit):
+    is_even = isinstance(unit, float) or float(unit.max()) <= _UNEVEN * float(unit.min())
+    if values.size < scan.FEWEST_OF_LINE or typical == 0 or not is_even:
         return NOWHERE
     if not _is_wide(values, typical):
         return NOWHERE
@@ -105,10 +97,6 @@ def best_step_of_modes(values: Array, unit: float | Array) -> Split:
             best = max(best, found.strength)
             cuts += [start + cut for cut in found.cuts]
     return Split(best, tuple(cuts)) if cuts else NOWHERE
-
-
-def _is_even(unit: float | Array) -> bool:
-    return isinstance(unit, float) or float(unit.max()) <= _UNEVEN * float(unit.min())
 
 
 def _estimate_unit(values: Array) -> float:
@@ -156,10 +144,7 @@ def _best_of_piece(values: Array, width: float) -> Split:
 
 
 def _estimate_slope(values: Array) -> float:
-    """Slope per point, from points a fifth of the stretch apart (Theil 1950).
-
-    Most of them have no step between them, and as many go up to another mode as down from it.
-    """
+    """Slope per point, from points a fifth of the stretch apart (Theil 1950): few steps between."""
     lag = values.size // 5
     return noise.compute_medians(values[lag:] - values[:-lag]) / lag
 
@@ -182,7 +167,6 @@ def _strength(features: Array, cut: int) -> float:
 
 
 def _compute_features(values: Array, width: float) -> Array:
-    """Say how near each point is to some of them, a column for each; the columns have mean 0."""
     ranked = np.sort(values)
     count = min(_FEATURES, values.size)
     marks = ranked[((np.arange(count) + 0.5) * values.size / count).astype(np.int64)]
@@ -195,15 +179,12 @@ def _compute_features(values: Array, width: float) -> Array:
 def _estimate_law(features: Array, degrees: int) -> _Law | None:
     """Match a law to centred features; ``None`` where nothing varies."""
     covariance = features.T @ features / degrees
-    total, squares = (
-        float(np.trace(covariance)),
-        float(np.einsum("ij,ij->", covariance, covariance)),
-    )
+    total = float(np.trace(covariance))
+    squares = float(np.einsum("ij,ij->", covariance, covariance))
     return _Law(squares / total, total**2 / squares) if squares > 0 else None
 
 
 def _explained_by_line(features: Array) -> float:
-    """Squared length of what straight lines through all features explain."""
     n = len(features)
     slopes = scan.list_times(n) @ features
     return float(slopes @ slopes) / (n * (n**2 - 1) / 12)
@@ -217,12 +198,7 @@ _STANDS: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """A series cut into levels.
-
-    Attributes:
-        cuts: First point of each new level, ascending.
-        strengths: How clearly each stands between its neighbours; 1 is just enough.
-    """
+    """A series cut at the first point of each new level; a strength of 1 is just enough."""
 
     cuts: tuple[int, ...] = ()
     strengths: tuple[float, ...] = ()
@@ -234,11 +210,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a series with the noise that is believed of it.
-
-    Attributes:
-        unit: Standard deviation of a point; of each, where the repeats behind them are known.
-    """
+    """A part of a series with its noise; ``unit`` is the standard deviation of a point, or each."""
 
     values: Array
     noise: Noise
@@ -256,11 +228,7 @@ class Segment:
 def build_segment(
     values: Array, spreads: Array | None, start: int, end: int, whole: Noise
 ) -> Segment:
-    """Take a part of a series.
-
-    ``spreads`` has the standard error of each point, from the repeats behind it. ``end`` is behind
-    the last point. ``whole`` is the noise of the whole series.
-    """
+    """Take a part of a series up to before ``end``; ``spreads`` are standard errors of points."""
     part = values[start:end]
     alone = _KNOWN_NOISE <= part.size < values.size
     noise = compute_noise(part).at_least(whole) if alone else whole
@@ -274,10 +242,7 @@ def build_segment(
 
 
 def compute_levels(values: Array, spreads: Array | None, whole: Noise) -> Levels:
-    """Cut a series of at least ten points into levels.
-
-    ``spreads`` has the standard error of each point, from the repeats behind it.
-    """
+    """Cut a series of at least ten points into levels; ``spreads`` are their standard errors."""
     found = _search(values, spreads, whole)
     # A single cut stands between the ends of the series already.
     return found if len(found.cuts) < 2 else _settle(values, spreads, whole, list(found.cuts))
@@ -320,7 +285,6 @@ def _levels(strengths: Mapping[int, float]) -> Levels:
 
 
 def _find_best(stretch: Segment) -> Split:
-    """The clearest split of a stretch, without any cut if none is clear enough."""
     if stretch.values.size <= PIECE:
         # A mean that several modes sway is placed worse.
         split = best_step_of_modes(stretch.values, stretch.unit)

@@ -15,7 +15,6 @@ from hybridwatch.analysis.verdict import Comparison, FailedTrial, Report, Verdic
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_basis, format_centers, plural
 from hybridwatch.metrics import Kind
-from hybridwatch.records.run import Phase
 from hybridwatch.system.engine_log import find_root
 
 LONGEST: Final = 160
@@ -28,14 +27,7 @@ _HUNG: Final = re.compile(r"time(?:d )?out|\bhung\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Why trials of a report failed.
-
-    Attributes:
-        trial: The most informative failed trial.
-        reason: The root of it, one line of at most ``LONGEST`` characters.
-        sides: ``baseline``, ``contender`` or both.
-        hung: Whether the engine was there and did not answer in time.
-    """
+    """Why trials of a report failed: the most informative one, its root, and if it ``hung``."""
 
     trial: FailedTrial
     reason: str
@@ -50,13 +42,17 @@ class Death:
 
 
 def find_death(report: Report, cause: Cause) -> Death | None:
-    """Find why the trials behind a cause failed.
-
-    ``None`` for a cause that is no failure, and where nothing is known of the trials.
-    """
+    """Find why trials behind a cause failed; ``None`` if it is no failure, or nothing is known."""
     if cause.area is not Area.ENGINE:
         return None
-    where = _where(cause)
+    # On which side and in which phase values are lacking; nothing without comparisons.
+    where = {
+        (name, find_phase(part.comparison.metric))
+        for part in cause.parts
+        if part.comparison is not None
+        for name in ("baseline", "contender")
+        if getattr(part.comparison, name) is None
+    }
     failed = [one for one in report.failed_trials if not where or (one.side, one.phase) in where]
     if not failed:
         return None
@@ -93,17 +89,6 @@ def bounded(reason: str) -> str:
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}\u2026"
 
 
-def _where(cause: Cause) -> frozenset[tuple[str, Phase]]:
-    """On which side and in which phase values are lacking; nothing without comparisons."""
-    compared = [part.comparison for part in cause.parts if part.comparison is not None]
-    return frozenset(
-        (name, find_phase(comparison.metric))
-        for comparison in compared
-        for name, side in (("baseline", comparison.baseline), ("contender", comparison.contender))
-        if side is None
-    )
-
-
 _WHAT: Final = {
     Area.ENGINE: ("The engine failed", "The engine works again"),
     Area.ANSWERS: ("Answers were lost", "Answers were won"),
@@ -130,39 +115,27 @@ _MORE_BREACHES: Final = "A contract is broken more often"
 
 @dataclass(frozen=True, slots=True)
 class CauseText:
-    """A cause in words.
-
-    Attributes:
-        what: What happened: ``Slower``.
-        detail: By how much: ``ttft +5.7 % and 9 more metrics``; may be empty.
-    """
+    """A cause in words: what happened (``Slower``), and by how much, which may be empty."""
 
     what: str
     detail: str
 
     def sentence(self, place: str = "") -> str:
-        """Say it in one sentence without its full stop.
-
-        ``place`` has to fit behind what happened: `` in smoke/dummy-run``.
-        """
+        """Say it in a sentence without full stop; `` in smoke/x`` is a ``place`` that fits."""
         return f"{self.what}{place}: {self.detail}" if self.detail else f"{self.what}{place}"
 
 
 def cause_sentence(cause: Cause, report: Report | None = None) -> str:
-    """Say a cause in one sentence: ``Slower: ttft +5.7 % and 9 more metrics``.
-
-    Without ``report`` no reason of a failure is known.
-    """
+    """Say a cause in one sentence: ``Slower: ttft +5.7 % and 9 more metrics``."""
     return cause_text(cause, report).sentence()
 
 
 def cause_text(cause: Cause, report: Report | None = None) -> CauseText:
-    """Put a cause into words; arguments as for ``cause_sentence``."""
+    """Put a cause into words; without ``report`` no reason of a failure is known."""
     if cause.area is Area.ENGINE:
         return _failure(cause, report)
     if cause.area is Area.MEASUREMENT:
-        named = name_of_part(cause.lead)
-        return CauseText(_what(cause), f"{named}{_more(cause)}")
+        return CauseText(_what(cause), f"{name_of_part(cause.lead)}{_more(cause)}")
     return CauseText(_what(cause), f"{_lead(cause.lead)}{_more(cause)}")
 
 
@@ -182,25 +155,20 @@ def _what(cause: Cause) -> str:
         return _BROKEN.get(cause.area, "Not as expected")
     if cause.lead.metric == _METADATA:
         pair = _HOST_WORK
-    elif cause.area is Area.SPEED and all(_is_of_drafts(part) for part in cause.parts):
+    elif cause.area is Area.SPEED and all(
+        part.metric.partition(".")[0] in _DRAFT_METRICS for part in cause.parts
+    ):
         pair = _DRAFTS
     elif cause.area is Area.CONTRACT and (odd := _odd_contract(cause)):
         return odd
     return pair[cause.is_better] + (", within the margin" if cause.lead.is_within else "")
 
 
-def _is_of_drafts(part: CausePart) -> bool:
-    return part.metric.partition(".")[0] in _DRAFT_METRICS
-
-
 def _odd_contract(cause: Cause) -> str:
-    """What is said of a contract that was broken before and still is."""
-    compared = cause.lead.comparison
-    if compared is None or compared.baseline is None or compared.contender is None:
+    one = cause.lead.comparison
+    if one is None or one.baseline is None or one.contender is None:
         return ""
-    if compared.baseline.center and compared.contender.center:
-        return _MORE_BREACHES
-    return ""
+    return _MORE_BREACHES if one.baseline.center and one.contender.center else ""
 
 
 def _lead(part: CausePart) -> str:
@@ -247,9 +215,7 @@ def _flipped(comparison: Comparison) -> str:
 
 def _more(cause: Cause) -> str:
     others = count_others(cause)
-    if others:
-        return f" and {plural(others, 'more metric')}"
-    return ""
+    return f" and {plural(others, 'more metric')}" if others else ""
 
 
 def _failure(cause: Cause, report: Report | None) -> CauseText:
@@ -270,7 +236,6 @@ def _failed(cause: Cause, report: Report | None) -> str:
 
 
 def _death(death: Death) -> tuple[str, str]:
-    """What happened, and why."""
     both = len(death.sides) > 1
     baseline = death.sides == ("baseline",)
     engine = "The engines" if both else "The baseline's engine" if baseline else "The engine"

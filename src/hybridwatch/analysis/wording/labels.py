@@ -31,13 +31,10 @@ def describe_change(comparison: Comparison) -> str:
 
 
 def describe_basis(comparison: Comparison) -> str:
-    """Say what a change is of, where the centers of both sides tell another story.
+    """Say ``PAIRED`` where the centers of both sides tell another story than the change.
 
-    Of paired trials the change is the typical one within a pair. A machine that drifts can move
-    the medians of all trials by another amount, or the other way.
-
-    Gives ``PAIRED`` where the centers differ in the other direction, or by quite another amount;
-    else nothing.
+    Of paired trials the change is the typical one within a pair. A machine that drifts can move the
+    medians of all trials by another amount, or the other way.
     """
     old, new, effect = comparison.baseline, comparison.contender, comparison.effect
     if not comparison.ratios or old is None or new is None or effect is None or not old.center:

@@ -21,10 +21,7 @@ _BYTES: Final = ((1e9, 1e-9, "GB"), (1e6, 1e-6, "MB"), (1e3, 1e-3, "kB"), (0.0, 
 
 
 def value(number: float | None, metric: Metric) -> str:
-    """Write a value with its unit: ``41.3 ms``, ``812 tok/s``, ``97.5 %``, ``3.25``.
-
-    ``number`` is in the metric's base unit; ``None`` or no finite number gives ``-``.
-    """
+    """Write a value, given in the base unit: ``41.3 ms``, ``812 tok/s``, ``97.5 %``, ``3.25``."""
     if number is None or not math.isfinite(number):
         return ABSENT
     match metric.unit:
@@ -58,10 +55,7 @@ def change(comparison: Comparison) -> str:
 
 
 def effect(found: float | None, kind: Kind) -> str:
-    """Write an effect as ``change`` does.
-
-    ``found`` is the relative change, or the difference; ``None`` where there is none.
-    """
+    """Write an effect, a relative change or a difference, as ``change`` does."""
     if found is None or not math.isfinite(found):
         return ABSENT
     if kind is Kind.EXACT:
@@ -127,10 +121,7 @@ def _rounded(value: float) -> str:
 
 
 def age(moment: datetime, now: datetime) -> str:
-    """Say how long ago something was, in the largest fitting unit.
-
-    Such as ``3 h ago``; a moment in the future (a clock was wrong) is ``just now``.
-    """
+    """Say how long ago something was: ``3 h ago``; of the future (a wrong clock) ``just now``."""
     seconds = (now - moment).total_seconds()
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:

@@ -1,10 +1,9 @@
 """A report as JSON: the stable form that ``--json`` prints, documented in ``docs/json.md``.
 
 A type here says which fields a part of a report has, in which order, and where ``analysis`` keeps
-them. It makes the JSON, reads it for the client, and its schema is that of the API.
-
-Numbers are numbers in base units, absent ones are null; there is no NaN. A field may be added
-within a schema version; none is renamed, removed or given another meaning.
+them: it makes the JSON, reads it for the client, and its schema is that of the API. Numbers are in
+base units, absent ones null. A field may be added within a schema version; none is renamed, removed
+or given another meaning.
 """
 
 import math
@@ -352,11 +351,7 @@ def to_json(report: Report) -> dict[str, Any]:
 
 
 def comparison_to_json(report: Report, policy: Policy = STRICT) -> dict[str, Any]:
-    """Turn a report and its causes into plain values.
-
-    Causes are words about what the report holds. A stored verdict (``to_json``) is without them,
-    since it is to be had again to the letter by a later hybridwatch with better words.
-    """
+    """Turn a report and its causes, which are words and so not stored, into plain values."""
     causes = [
         CauseItem.model_validate(
             {
