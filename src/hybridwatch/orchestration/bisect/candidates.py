@@ -40,10 +40,7 @@ def changed_files(first: BuildSpec, last: BuildSpec) -> tuple[Path, ...]:
 
 @contextmanager
 def mixture(first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> Iterator[Path]:
-    """Lay out the package of a build with some files as another has them.
-
-    A file that ``last`` lacks is left out; ``paths`` are relative to the package.
-    """
+    """Lay out the package of a build with some files, relative to it, as another has them."""
     old, new = (look_at(build.interpreter).package for build in (first, last))
     with tempfile.TemporaryDirectory(prefix="hybridwatch-files-") as folder:
         package = Path(folder) / "vllm"
@@ -73,11 +70,9 @@ class Candidate:
     """One position of a search.
 
     Attributes:
-        key: What it is, the same in every call: a build, a commit.
-        title: How it is called in what a person reads.
-        make: Makes it, and gives the label of its build; raises ``BuildError`` if it cannot be had.
+        key: The same in every call: a build, a commit.
+        make: Gives the label of its build; raises ``BuildError`` if it cannot be had.
         weight: How likely it is to be the change, against the others; for times.
-        commit: Of a clone, where it is one.
     """
 
     key: str
@@ -89,12 +84,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidateList:
-    """Candidates in order, the ends included.
-
-    Attributes:
-        name: What they are: ``releases``, ``commits``, ``files`` or ``builds``.
-        entries: Two or more; the earlier end first.
-    """
+    """Two or more releases, commits, files or builds (``name``) in order, the ends included."""
 
     name: str
     entries: tuple[Candidate, ...]
@@ -134,9 +124,7 @@ class BuildFactory:
     """Makes the builds of a search, and removes them when it is over.
 
     Attributes:
-        home: The checkout of the builds.
         base: The build that code is laid over; empty for the nearest release's.
-        installs: Whether releases that are not installed are.
         search: Digits of the search, a part of its builds' names: another one in the same home may
             measure the same commit, and ends when it likes. Empty where builds are shared.
         made: Names of the builds that it added.
@@ -154,11 +142,7 @@ class BuildFactory:
     made: list[str] = field(default_factory=list)
 
     def require(self, candidates: CandidateList) -> None:
-        """Have both ends of a list before anything is measured, and say what will be left out.
-
-        Raises:
-            BuildError: An end cannot be had; of builds every one that is not installed is named.
-        """
+        """Have both ends of a list before anything is measured, and say what will be left out."""
         if candidates.name == "commits":
             for end in candidates.ends:
                 end.make()
@@ -187,10 +171,7 @@ class BuildFactory:
         return spec.name
 
     def commit(self, sha: str, good: str) -> str:
-        """Make the build of a commit, and give its label.
-
-        ``good`` is an earlier commit whose engine comes up.
-        """
+        """Make the build of a commit; ``good`` is an earlier commit whose engine comes up."""
         assert self.repo is not None  # noqa: S101 - a commit comes with its clone
         name = self.named(sha, good)
         known = load_builds(self.home).get(name)
@@ -265,10 +246,7 @@ def list_commits(factory: BuildFactory, first: str, last: str) -> CandidateList:
 
 
 def list_files(factory: BuildFactory, first: Candidate, last: Candidate) -> CandidateList | None:
-    """List the files in which two builds over one release differ, taken over one after the other.
-
-    ``None`` comes where they lie over different releases, or differ in fewer than two files.
-    """
+    """List the files in which two builds over one release differ; ``None`` if fewer than two do."""
     old, new = (parse_label(one.make(), factory.home).spec for one in (first, last))
     if (old.base or old.name) != (new.base or new.name):
         return None
@@ -297,10 +275,7 @@ def list_builds(factory: BuildFactory, first: str, last: str) -> CandidateList:
 
 
 def compute_weight(paths: Sequence[str]) -> float:
-    """Say how likely a commit is to change a step's time, against others.
-
-    ``paths`` count from the top of the checkout.
-    """
+    """Say how likely a commit that changes these files is to change a step's time."""
     python = [path for path in paths if path.startswith(f"{PACKAGE}/") and path.endswith(".py")]
     if not python:
         return COLD_WEIGHT
@@ -323,7 +298,6 @@ def _is_between(release: str, ends: tuple[Version, Version]) -> bool:
 
 
 def _key(label: str, home: Path) -> str:
-    """Name a build so that it is another one after an edit."""
     spec = parse_label(label, home).spec
     if not spec.origin:
         return label

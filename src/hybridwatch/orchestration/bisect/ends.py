@@ -14,12 +14,7 @@ from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The ends of a search, the earlier one first.
-
-    Attributes:
-        labels: Of builds; empty for commits.
-        releases: The builds, if both are releases without switches.
-    """
+    """Labels of builds or commits, the earlier first; ``releases`` if both are without switches."""
 
     labels: tuple[str, str] = ("", "")
     releases: tuple[BuildSpec, BuildSpec] | None = None
@@ -34,11 +29,9 @@ class Ends:
 def find_ends(
     good: str, bad: str, wanted: ChangeDirection, repo: Path | None, accelerator: str, home: Path
 ) -> Ends:
-    """Find out what two words name.
+    """Find the builds, or commits of the clone ``repo``, that two words name.
 
-    Of a fix the later end is the good one; there both may be given in either order, if it is known
-    which is later. Releases named by their version are for ``accelerator``. ``repo`` is a clone of
-    vLLM.
+    Of a fix the two may be in any order, if it is known which is later.
     """
     labels = [_read_label(word, accelerator, home) for word in (good, bad)]
     if all(labels):
@@ -61,7 +54,6 @@ def find_ends(
 
 
 def _read_label(word: str, accelerator: str, home: Path) -> str:
-    """Give the label of the build that a word names; empty when it names none."""
     builds = load_builds(home)
     named = [
         name

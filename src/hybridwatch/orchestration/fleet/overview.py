@@ -61,10 +61,7 @@ class HostLine:
     Attributes:
         is_there: Whether it was seen within ``SEEN``.
         series: How many it keeps.
-        job: What it measures now; empty when nothing.
-        proven_at: When it last showed itself; ``None`` if it never did.
-        a_a: The ratio of its like halves then.
-        kernel_s: Seconds of its calibration kernel then.
+        proven_at: When it last showed itself, with ``a_a`` and ``kernel_s``; ``None`` if never.
     """
 
     name: str
@@ -85,10 +82,8 @@ class Overview:
     """Everything at one moment.
 
     Attributes:
-        batches: The newest first.
-        underway: What is measured now, the longest first.
+        batches: The newest first; ``troubles`` are theirs. ``underway`` has the longest first.
         waiting: How many jobs wait, by reason; empty for those whose turn will come.
-        troubles: Of the newest batches.
         ends_at: When the last job that can be measured will be, going by earlier ones; ``None``
             when nothing is open, or nothing was ever measured.
     """

@@ -41,11 +41,7 @@ _KILLED: Final = (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)
 
 
 class RayCluster:
-    """A cluster of Ray's.
-
-    Args:
-        address: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
-    """
+    """A cluster of Ray's; its address is ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``."""
 
     def __init__(self, address: str, do: Callable[[Work], Result] = perform) -> None:
         try:
@@ -64,10 +60,7 @@ class RayCluster:
         self._doubtful: list[tuple[float, str, Ended]] = []
 
     def nodes(self) -> Sequence[Node]:
-        """Give the hosts that are there.
-
-        Of two nodes of one name one has ended, and Ray does not know yet: then neither counts.
-        """
+        """Give the hosts that are there; of two of one name one has ended: neither counts yet."""
         found: dict[str, list[Any]] = {}
         for node in self._alive():
             if node["Resources"].get(TURN, 0) >= 1:

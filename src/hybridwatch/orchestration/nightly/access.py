@@ -106,11 +106,7 @@ class NightlyAccess:
 
 
 def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> NightlyAccess:
-    """Find out what is set up.
-
-    Streamlit reads ``.streamlit/secrets.toml`` in ``folder``, where it is started, and in ``home``,
-    the user's.
-    """
+    """Find out what ``.streamlit/secrets.toml``, where it is started and in ``home``, sets up."""
     password = environment.get(PASSWORD)
     if password is not None and len(password) < SHORTEST:
         raise AccessError(

@@ -59,11 +59,7 @@ def setup() -> None:
 
 
 def _of_a_build(made: Callable[..., None]) -> Callable[..., None]:
-    """Tell environments apart by the build that is measured in them.
-
-    Where the matrix of a configuration names the build, or says that it is none's (``null``: each
-    commit is a build), the matrix decides.
-    """
+    """Tell environments apart by build, unless the matrix names it, or ``null`` as none's."""
 
     def make(self: Any, conf: Any, python: str, requirements: Any, variables: Any) -> None:
         if BUILD_VARIABLE not in conf.matrix.get("env_nobuild", {}):
@@ -97,10 +93,7 @@ def _name_the_machine() -> None:
 
 
 def gpus_here() -> tuple[nvidia.Device, ...]:
-    """Give the GPUs that are there, unless the build that is named computes on the processor.
-
-    One that is named by a matrix is not known here, and those are adopted on GPUs.
-    """
+    """Give the GPUs that are there, unless the named build computes on the processor."""
     with suppress(HybridwatchError):
         if os.environ.get(BUILD_VARIABLE) and contender().spec.accelerator == "cpu":
             return ()
@@ -166,9 +159,6 @@ def _remote(repository: Path) -> str:
 
 
 def list_commits(remote: str) -> str:
-    """Give where a host shows the commits of a repository, ``#`` where that is not known.
-
-    A password in ``remote``, the address that it is fetched from, is left out.
-    """
+    """Give where a host shows the commits of ``remote``, without a password; ``#`` if unknown."""
     found = _REMOTE.fullmatch(remote)
     return f"https://{found[1]}/{found[2]}/commit/" if found else "#"

@@ -62,9 +62,7 @@ class NightPlan:
     """What a night is to do.
 
     Attributes:
-        scenarios: Ids.
-        build: Label of what is watched.
-        baseline: Label of what it is measured in turn with; the same one for an A/A night.
+        baseline: Label of what ``build`` is measured in turn with; the same for an A/A night.
         commit: Under which asv keeps the numbers, 40 hexadecimal digits.
         folder: Where asv is called.
         seconds: After so long nothing more is measured.
@@ -87,10 +85,7 @@ class NightPlan:
 
 
 def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
-    """Hold tonight's night, or what is left of it; gives its folder and all that was found.
-
-    ``today`` is the date in UTC; ``say`` gets a line for each thing done.
-    """
+    """Hold the night of a date in UTC, or what is left of it; gives its folder and findings."""
     deadline = time.monotonic() + plan.seconds
     nights = plan.results.resolve() / NIGHTS
     nights.mkdir(parents=True, exist_ok=True)

@@ -103,9 +103,7 @@ def can_run(scenario: Scenario) -> bool:
 def measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
     """Measure a scenario, or read what the receipt names, and give the contender's values.
 
-    Raises:
-        HybridwatchError: The scenario or a build cannot be used.
-        MeasurementError: A trial failed; the record is kept, and asv shows the suite as failed.
+    After a ``MeasurementError`` the record is kept, and asv shows the suite as failed.
     """
     _show("\n")  # asv has not ended its line yet
     try:
@@ -233,8 +231,7 @@ class Suite:
     Attributes:
         version: asv's word for what is measured: results of other versions are not shown with it.
         timeout: Seconds of a benchmark.
-        setup_cache: Makes the session, once for all benchmarks of the class; none where the build
-            cannot run the scenario.
+        setup_cache: Makes the session, once for the class; none where the build cannot run it.
     """
 
     scenario: ClassVar[Scenario]
@@ -244,11 +241,7 @@ class Suite:
     setup_cache: ClassVar[Callable[["Suite"], Values]]
 
     def setup(self, _values: Values) -> None:
-        """Skip a benchmark that the build cannot run.
-
-        Raises:
-            NotImplementedError: asv's word for that.
-        """
+        """Skip a benchmark that the build cannot run: asv's word is ``NotImplementedError``."""
         if not can_run(self.scenario):
             text = f"{self.scenario.id} needs the accelerator {self.scenario.accelerator}"
             raise NotImplementedError(text)
@@ -257,8 +250,8 @@ class Suite:
 def suites(root: Path, package: str) -> dict[str, type]:
     """Make a class of benchmarks for each scenario file below a folder, by names of their own.
 
-    ``package`` is where asv looks for benchmarks; its name is no part of theirs. The class of a
-    file that is wrong has one benchmark, which fails with what is wrong.
+    ``package`` is where asv looks for benchmarks. A wrong file's one benchmark fails with what is
+    wrong.
     """
     made = {}
     for path in scenario_files(root):
