@@ -1,8 +1,6 @@
-"""Python code of vLLM in a folder, and how it is laid over what an installed release has.
+"""Python code of vLLM in a folder, and how it is copied over what an installed release has.
 
-The folder is a checkout, or a copy of an installed package. The code is copied over the release's
-packages and compiled parts, so an edit reaches an engine by the next copy and never in the middle
-of a run. Whatever else the package holds is linked to.
+So an edit reaches an engine by the next copy, and never in the middle of a run.
 """
 
 import ast
@@ -39,9 +37,8 @@ _VERSION: Final = re.compile(r"""__version__ = (?:version = )?['"]([^'"]+)['"]""
 class CodeTree:
     """Python code of vLLM.
 
-    Attributes:
-        checkout: The top of its git checkout, if that also keeps what the compiled parts are made
-            from; ``None`` for a copy of a package, also where it is kept in git.
+    ``checkout`` is the top of its git checkout, if that also keeps what the compiled parts are made
+    from; ``None`` for a copy of a package, also where it is kept in git.
     """
 
     package: Path
@@ -83,10 +80,7 @@ class CodeTree:
         return frozenset(Path(name) for name in listed.split("\0") if name)
 
     def native_changes(self, release: str, accelerator: str, released: Path) -> list[str]:
-        """Name what the release's compiled parts and packages do not fit.
-
-        The requirements of ``accelerator`` count; ``released`` is the release's installed package.
-        """
+        """Name what the release's compiled parts and packages for ``accelerator`` do not fit."""
         if self.checkout is None:
             return sorted(_other_compiled(self.package, released))
         requirements = [f"requirements/{name}.txt" for name in ("common", accelerator)]
@@ -134,7 +128,6 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def _other_compiled(package: Path, released: Path) -> Iterator[str]:
-    """Name compiled files of a copy that the release has not, or has otherwise."""
     for path in files_below(package):
         if path.suffix not in COMPILED:
             continue
@@ -151,11 +144,7 @@ _REVISION_LIMIT_S: Final = 120.0
 
 
 def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: Path) -> None:
-    """Copy a tree's code into a folder, and link what only the release has.
-
-    ``python`` is the base's interpreter, which has the plugin. ``into`` is a new folder, which gets
-    the package ``vllm``.
-    """
+    """Copy a tree into a new folder ``into/vllm``, and link what the release at ``python`` has."""
     package = into / "vllm"
     laid = set()
     for path in tree.files():
@@ -173,10 +162,7 @@ def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: 
 
 
 def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -> Installed:
-    """Unpack a wheel of vLLM into a new folder, to run with the packages of a release.
-
-    ``revision`` is the commit that the wheel was made from; empty where it is not known.
-    """
+    """Unpack a wheel into a new folder, over a release's packages; its commit may be unknown."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
@@ -201,10 +187,7 @@ def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -
 
 
 def _copy(source: Path, released: Path, target: Path) -> bool:
-    """Copy a file; of one that is as released also the byte code, which takes a minute to make.
-
-    True for Python as it was released.
-    """
+    """Copy a file; True for Python as released, whose byte code, a minute's work, comes along."""
     target.parent.mkdir(parents=True, exist_ok=True)
     same = (
         source.suffix == ".py"

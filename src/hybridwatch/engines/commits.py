@@ -1,7 +1,4 @@
-"""Reads a clone of vLLM by git: its commits, and the files of one of them.
-
-The clone itself is only read.
-"""
+"""Reads a clone of vLLM by git: its commits, and the files of one of them."""
 
 import re
 import subprocess
@@ -48,11 +45,7 @@ _FORMAT: Final = "%x01%H%x00%an%x00%s%x00"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit.
-
-    Attributes:
-        paths: Files of the engine that it changes, from the top of the checkout.
-    """
+    """One commit; ``paths`` are files of the engine that it changes, from the checkout's top."""
 
     sha: str
     author: str
@@ -87,11 +80,7 @@ def common_ancestor(repo: Path, one: str, other: str) -> str:
 
 
 def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
-    """List the commits that lead from one to another, along the first parents, in their order.
-
-    Those that change nothing an engine is made of are left out. ``bad`` is the last of the list if
-    it changes anything; ``good`` is not in it.
-    """
+    """List first parents after ``good`` up to ``bad`` that change the engine, in their order."""
     base = common_ancestor(repo, good, bad)
     if base != good:
         raise BuildError(
@@ -106,10 +95,7 @@ def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
 
 
 def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
-    """Give the Python files of the package that differ between two commits, as the later has them.
-
-    Files that the later one lacks are left out.
-    """
+    """Give the package's Python files that differ between two commits, as the later has them."""
     options = ("--name-only", "-z", "--no-renames", "--diff-filter=d")
     names = git(repo, "diff", *options, good, bad, "--", f":(top){PACKAGE}/*.py").split("\0")
     return {name: git(repo, "show", f"{bad}:{name}") for name in names if name}
@@ -117,10 +103,7 @@ def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
 
 @contextmanager
 def commit_tree(repo: Path, commit: str) -> Iterator[Path]:
-    """Lay the files of a commit out in a folder of their own, which ends with the block.
-
-    It is a clone that shares the objects, so versions and revisions can be asked there as well.
-    """
+    """Lay a commit out for a while, as a clone that shares objects: git can be asked there, too."""
     sha = find_sha(repo, commit)
     top = git(repo, "rev-parse", "--show-toplevel").strip()
     with tempfile.TemporaryDirectory(prefix="hybridwatch-commit-") as folder:

@@ -57,15 +57,7 @@ _NOT_FOR_PREFILL: Final = frozenset({"min_tokens", "stream_options"})
 
 @dataclass(slots=True)
 class ProxyTally:
-    """What became of the requests; each ends in one of ``decoded`` to ``refused``.
-
-    Attributes:
-        prefilled: The prefill server left a state behind and said where.
-        decoded: The decode server's answer was passed on to its end.
-        failed: Errors by side.
-        abandoned: The asker went away first.
-        refused: Not fit for a pair; no server saw them.
-    """
+    """What became of the requests; each ends in one of ``decoded`` to ``refused``."""
 
     requests: int = 0
     prefilled: int = 0
@@ -76,8 +68,6 @@ class ProxyTally:
 
 
 class _SideError(Exception):
-    """One of the two servers did not do its part."""
-
     def __init__(self, side: str, status: int, body: bytes, content_type: str) -> None:
         super().__init__(body.decode(errors="replace"))
         self.side = side
@@ -101,8 +91,7 @@ def _side_error(side: str, message: str) -> _SideError:
 def refusal(body: object) -> str | None:
     """Say why a completion request cannot be split over a pair; ``None`` when it can.
 
-    One state is handed over per request, so a request must be for one sequence, and the decode
-    server never computes the prompt, so nothing is known about its tokens.
+    One state is handed over per request, and the decode server never computes a prompt.
     """
     if not isinstance(body, dict):
         return "expected a JSON object"
@@ -120,10 +109,7 @@ def refusal(body: object) -> str | None:
 
 
 class PairProxy:
-    """Sends completions through two servers, named by their base addresses.
-
-    ``prefill`` computes prompts, ``decode`` answers.
-    """
+    """Sends completions to the URL ``prefill``, which computes prompts, then to ``decode``."""
 
     def __init__(self, prefill: str, decode: str) -> None:
         self._urls = {PREFILL: prefill, DECODE: decode}
@@ -245,7 +231,6 @@ class PairProxy:
     async def _pass_on(
         self, request: web.Request, answer: aiohttp.ClientResponse
     ) -> web.StreamResponse:
-        """Hand each piece on as it comes."""
         response = web.StreamResponse(headers={"Content-Type": _read_type(answer)})
         try:
             await response.prepare(request)
@@ -286,11 +271,7 @@ async def _read(read: Callable[[], Awaitable[bytes]]) -> bytes:
 
 
 async def _break_off(request: web.Request, response: web.StreamResponse, error: _SideError) -> None:
-    """End a stream that has begun, so that it is not taken for a whole answer.
-
-    It is too late for another status: the event says what happened, and the end that the transfer
-    encoding asks for never comes.
-    """
+    """End a stream that has begun by an event, and without its end: no one takes it for whole."""
     with suppress(aiohttp.ClientError, OSError):
         await response.write(b"\n\ndata: " + error.body + b"\n\n")
     if request.transport is not None:
