@@ -30,9 +30,7 @@ def by_transformers(
 ) -> tuple[Mapping[str, str], Trials]:
     """Have the requests answered by transformers' plain path, in float32 on the processor.
 
-    ``build`` is one whose environment has transformers; ``count`` is of trials. ``drafts`` are what
-    the answers may be; they save time and change nothing. The first of the pair says by what the
-    answers were made.
+    The first of the pair says by what. Drafts save time and change nothing.
     """
     planned = list_trials(scenario, count)
     known = [[one for one in trial if one.tokens] for trial in drafts]
@@ -43,7 +41,6 @@ def by_transformers(
 
 
 def _with_right_answers(waves: Waves) -> Waves:
-    """Leave out what has no answer that is the only right one."""
     return [
         replace(wave, requests=tuple(one for one in wave.requests if one.has_right_answer))
         for wave in waves
@@ -100,10 +97,7 @@ def build_oracle(
 
 
 def read_answered(answered: Mapping[str, Any]) -> Completion:
-    """Read an answer of the plugin as one of an engine, whose ids are texts.
-
-    An engine's logarithms know nothing of bias and penalties; what was nearly chosen hangs on them.
-    """
+    """Read an answer of the plugin as an engine's, whose logarithms know no bias or penalties."""
     top: Sequence[Sequence[tuple[int, float]]] = answered["top"]
     choice = {
         "token_ids": answered["tokens"],

@@ -70,9 +70,8 @@ def plan(
     """Lay out a session.
 
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
-    machine that drifts steadily slows both by the same amount. Each phase that is timed begins
-    with a warm-up of each side, but for a duet, each trial of which is an engine's first. So does
-    each start of the engines that shares in the performance trials.
+    machine that drifts steadily slows both by the same amount. Each timed phase, and each start
+    that shares in performance trials, begins with a warm-up of each side, but no duet does.
     """
     whole = (
         *_alternating(Phase.CONTRACT, sides, counts.contract),
@@ -92,10 +91,7 @@ def plan(
 def plan_start(
     counts: TrialCounts, sides: int, phases: Collection[Phase] = USUAL_PHASES
 ) -> tuple[PlannedTrial, ...]:
-    """Lay out what comes before the first block of a session that goes on until it is decided.
-
-    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases.
-    """
+    """Lay out contracts, accuracy and warm-ups, before blocks that go on until it is decided."""
     return tuple(
         trial
         for trial in plan(counts, sides, phases)
@@ -118,10 +114,7 @@ def number_starts(counts: TrialCounts, first: int = 0) -> range:
 
 
 def plan_more(sides: int, done: int, rounds: int, starts: range) -> tuple[PlannedTrial, ...]:
-    """Lay out further rounds of performance trials; they alternate on as in ``plan``.
-
-    Without ``starts`` they are made on the engines of those before.
-    """
+    """Lay out rounds of performance trials that alternate on, on ``starts`` or old engines."""
     numbers = range(done, done + rounds)
     if starts and rounds:
         return tuple(_timed(sides, numbers, starts))
@@ -182,12 +175,7 @@ _MINUTE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """How far a run has settled what it asks.
-
-    Attributes:
-        open: Metrics that more timed trials could still settle.
-        of: Metrics that rest on timed trials.
-    """
+    """How many of the metrics that rest on timed trials more of them could still settle."""
 
     open: int
     of: int
@@ -208,11 +196,7 @@ class Budget:
 
 
 class Pace:
-    """The clock of a budget: how long a block takes, and whether one more fits in.
-
-    Args:
-        seconds: From now on.
-    """
+    """The clock of a budget in seconds: how long a block takes, and whether one more fits in."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -246,12 +230,9 @@ def add_until_decided(
 ) -> Run:
     """Add blocks of trials to a run, look by look, until nothing is open or no time is left.
 
-    When the time is spent between two looks, a last one is made of what is there.
-
-    ``run`` has what was measured before: contracts, accuracy, warm-ups; the clock was started with
-    the session. ``make_block`` is given the block's number from 0 and the block to be reached next;
-    ``report`` gets a line after each look. The run that comes back has the looks that were planned
-    and made.
+    When the time is spent between two looks, a last one is made of what is there. ``make_block`` is
+    given the block's number from 0 and the block to be reached next; ``report`` gets a line after
+    each look.
     """
     made: tuple[int, ...] = ()
     run = replace(run, looks=InterimAnalyses(budget.looks, made))
@@ -313,10 +294,7 @@ def require_duet(sides: Sequence[BuildRequest], phases: Collection[Phase]) -> No
 
 @contextmanager
 def one_processor() -> Iterator[None]:
-    """Hold this thread, and what it starts, on one processor.
-
-    The last one that we may use: devices interrupt the first more often.
-    """
+    """Hold this thread, and what it starts, on the last processor: the first has interrupts."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(allowed)})
     try:
@@ -328,8 +306,7 @@ def one_processor() -> Iterator[None]:
 class Barrier:
     """Where the sides of a duet wait for each other, each time before they are loaded.
 
-    Not ``threading.Barrier``: breaking it when all have come also wakes with an error those sides
-    that have come and have not gone on yet.
+    Breaking ``threading.Barrier`` when all have come fails sides that have not gone on yet.
     """
 
     def __init__(self, sides: int) -> None:

@@ -1,10 +1,4 @@
-"""Compares the answers of a contract trial with those of an oracle outside the engine.
-
-Asks an engine what an oracle was asked, and says where it answers otherwise.
-
-No probe is on, no reference pass is made and nothing is stored: it takes seconds once the engine is
-up, for a release that is new or a tree that was patched.
-"""
+"""Compares an engine's answers with an oracle's, without probes, references or records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,12 +21,7 @@ _OUTDATED: Final = (
 
 
 class Checked(NamedTuple):
-    """What an oracle says of a trial.
-
-    Attributes:
-        samples: The count of the wrong ones; empty without an oracle.
-        unsupported: Why there is no count, where there should be one.
-    """
+    """The answers, the count of wrong ones, or why there is none; neither without an oracle."""
 
     answered: tuple[Completion, ...]
     samples: tuple[Sample, ...] = ()
@@ -46,10 +35,7 @@ def checked(
     waves: Sequence[PlannedWave],
     answered: tuple[Completion, ...],
 ) -> Checked:
-    """Count the wrong answers of a trial, if its scenario has an oracle that goes so far.
-
-    ``home`` holds the folder of oracles; ``number`` is the trial's, from 0.
-    """
+    """Count the wrong answers of trial ``number``, if the home's oracle goes so far."""
     oracle = load(find_path(home, scenario.answered_by))
     if oracle is None or number >= len(oracle.trials):
         return Checked(answered)
@@ -91,12 +77,7 @@ def _wrong(
 
 
 class WrongAnswer(NamedTuple):
-    """A request that an engine answered otherwise than the oracle.
-
-    Attributes:
-        request: Which of the trial's requests, from 0, in the order of the plan.
-        position: Of the first token that is not right, from 0.
-    """
+    """A request of the plan, from 0, answered otherwise, and the first token that is not right."""
 
     trial: int
     request: int

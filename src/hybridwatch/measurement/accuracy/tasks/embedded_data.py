@@ -1,8 +1,7 @@
 """Loads the evaluation files in this folder for lm-eval, from any working directory.
 
-lm-eval resolves `data_files` against the working directory, so the tasks name these functions as
-`custom_dataset` instead. It loads this module by its path, whether or not hybridwatch is installed;
-hence it needs only `datasets`, which lm-eval brings.
+It is a `custom_dataset` by its path, whether or not hybridwatch is installed, and needs only
+`datasets`, which lm-eval brings.
 """
 
 import json
