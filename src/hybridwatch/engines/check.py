@@ -8,8 +8,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from hybridwatch.engines.builds import BuildRequest, BuildSpec, parse_label
-from hybridwatch.engines.code_tree import require_syntax
-from hybridwatch.engines.commits import PACKAGE
+from hybridwatch.engines.code_tree import PACKAGE, require_syntax
 from hybridwatch.engines.install import InstallState, state
 from hybridwatch.engines.launch import own_variables
 from hybridwatch.engines.other_python import output_of
@@ -23,12 +22,7 @@ CHECK_TIMEOUT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BuildFinding:
-    """One fix in one release.
-
-    Attributes:
-        state: ``present``, ``lacking`` or ``not-applicable``.
-        source: Digest of the code that the probe read; an old plugin gives ``None``.
-    """
+    """One fix in one release: its state, and a digest of the code that the probe read, if any."""
 
     state: str
     evidence: str

@@ -128,7 +128,6 @@ class Launch:
         return [*server, *arguments, "--disable-uvicorn-access-log"]
 
     def _layout(self) -> dict[str, str]:
-        """Arguments that follow from the machine, not from the scenario."""
         flags = {}
         if self.tokenizer is not None:
             flags["tokenizer"] = str(self.tokenizer)

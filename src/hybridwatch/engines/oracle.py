@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.other_python import output_of
+from hybridwatch.engines.server import Stopped
 from hybridwatch.errors import BuildError
 from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedWave
@@ -46,7 +47,7 @@ class OracleQuestion(NamedTuple):
     draft: Sequence[int] = ()
 
 
-class OracleWorker:
+class OracleWorker(Stopped):
     """A model that transformers of a build keeps ready in a process; a context manager."""
 
     def __init__(self, build: BuildSpec, model: Path, log: Path) -> None:
@@ -72,12 +73,6 @@ class OracleWorker:
     def stop(self) -> None:
         """End the process; may be called again."""
         self._process.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
 
 def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Drafts = ()) -> Answered:

@@ -15,8 +15,14 @@ from hybridwatch.engines import pip
 from hybridwatch.engines.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.check import require_readable
-from hybridwatch.engines.code_tree import CodeTree, code_tree, lay_tree, unpack_wheel
-from hybridwatch.engines.commits import commit_tree, find_sha
+from hybridwatch.engines.code_tree import (
+    CodeTree,
+    code_tree,
+    commit_tree,
+    find_sha,
+    lay_tree,
+    unpack_wheel,
+)
 from hybridwatch.engines.install import InstallState, Say, mark_finished, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.pip import find_wheel
@@ -59,7 +65,6 @@ def remove_build(home: Path, name: str) -> None:
 def _add_tree(
     home: Path, name: str, tree: CodeTree, base: str, origin: Mapping[str, str]
 ) -> BuildSpec:
-    """Lay code over a release; ``origin`` says where it is from."""
     below = _base(home, base, lambda builds: _nearest(tree, builds))
     found = look_at(below.interpreter)
     if tree.checkout and not tree.has_release(below.release):
@@ -176,7 +181,6 @@ def _over_wheel(
 def _over(
     below: BuildSpec, name: str, entry: dict[str, Any], lay: Callable[[Path], None]
 ) -> BuildSpec:
-    """Make an environment that is another build's but for the package ``vllm``."""
     folder = below.home / ".engines" / name
     fresh = folder.with_name(f"{name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -224,7 +228,6 @@ def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
 def _base(
     home: Path, named: str, choose: Callable[[Sequence[BuildSpec]], list[BuildSpec]]
 ) -> BuildSpec:
-    """Find the installed build that code is laid over."""
     if named:
         build = named_build(named, home)
         if build.origin or build.variant_of:
@@ -245,7 +248,6 @@ def _base(
 
 
 def _nearest(tree: CodeTree, builds: Sequence[BuildSpec]) -> list[BuildSpec]:
-    """Find the builds of the release that a tree is nearest to."""
     if tree.checkout is None:
         return [one for one in builds if one.release == tree.version]
     away = {one.name: tree.distance(one.release) for one in builds if tree.has_release(one.release)}
@@ -283,7 +285,6 @@ def _version(release: str) -> Version:
 
 
 def _pretend_installed(folder: Path, engine: Path) -> None:
-    """Write the metadata by which vLLM finds the plugin, which that environment does not have."""
     project = tomllib.loads((engine / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name, version = project["name"], project["version"]
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"

@@ -1,17 +1,13 @@
 """The one address of a disaggregated pair: prefill there, then decode here, nothing tried twice.
 
-``python -m hybridwatch.engines.pair_proxy --port PORT --prefill URL --decode URL`` serves
-
 - ``POST /v1/completions``: the prompt goes to the prefill server for a single token, the handle of
-  the state it left behind goes to the decode server with the request itself, and what that server
-  answers is passed on as it comes, byte for byte;
+its state to the decode server with the request, whose answer is passed on, byte for byte;
 - ``GET /health``: 200 when both servers are well, otherwise 503 and which one is not;
 - ``GET /v1/models``: the decode server's;
-- ``GET /stats``: a ``ProxyTally``, so that a caller can prove which way its requests went.
+- ``GET /stats``: a ``ProxyTally``, by which a caller can prove which way its requests went.
 
-A measurement must never be of something else than it says, so there is no way round: a prefill
-answer that names no state is an error, not a reason to let the decode server compute the prompt.
-An error of either server keeps its status and body and gets the header ``FAILED_SIDE``.
+A prefill answer without a state is an error, and never computed by the decode server: else
+something else is measured. Errors keep status and body, and get the header ``FAILED_SIDE``.
 """
 
 import argparse

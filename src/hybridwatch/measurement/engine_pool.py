@@ -149,10 +149,7 @@ class EnginePool:
         return self._slots[self._place(side)].client
 
     def start_ahead(self) -> None:
-        """Let the baseline's engine come up while something else is measured.
-
-        Not a pair's: the second engine may have to wait for the first.
-        """
+        """Let the baseline's engine come up; not a pair's, whose second may have to wait."""
         name = self._place(0)
         slot = self._slots[name]
         if slot.starts == 0 and not slot.launch.engine.disaggregated:
@@ -340,7 +337,6 @@ def _live(server: Server) -> LiveEngine:
 
 
 def _at_start(side: BuildRequest) -> dict[str, bool]:
-    """The fixes of a side that cannot be switched on a live engine."""
     at_start = start_fixes()
     return {fix: wanted for fix, wanted in side.switches.items() if fix in at_start}
 

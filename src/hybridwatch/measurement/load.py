@@ -102,7 +102,6 @@ def work_of_load(trial: TrialContext, load: Generation) -> Loaded:
 
 
 def _processor_seconds(server: Server) -> float:
-    """What the engines behind an address have worked since they began, of a pair both."""
     return sum(engine.processor_seconds() for engine in server.servers)
 
 

@@ -261,7 +261,6 @@ def _material() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _clock_hz() -> float | None:
-    """Mean clock of the processors that we may use."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

@@ -5,7 +5,6 @@ load and a few more requests show; at least ``LEAST_GROWTH``.
 """
 
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -70,20 +69,17 @@ def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tupl
 def _read(engine: LiveEngine) -> ProcessMemory | None:
     """Read what is in use, without what was freed and is kept for later."""
     engine.control.trim()
-    return _add_up([one.read_memory() for one in engine.server.servers])
+    parts = [one.read_memory() for one in engine.server.servers]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return ProcessMemory(sum(one.resident for one in known), sum(one.peak for one in known))
 
 
 def _count_requests(trial: TrialContext) -> int:
     workload = trial.scenario.workload
     waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
     return workload.generation.prompts + sum(len(wave.requests) for wave in waves)
-
-
-def _add_up(parts: Sequence[ProcessMemory | None]) -> ProcessMemory | None:
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    return ProcessMemory(sum(one.resident for one in known), sum(one.peak for one in known))
 
 
 @dataclass(frozen=True, slots=True)

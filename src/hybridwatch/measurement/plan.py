@@ -1,20 +1,16 @@
 """Which trials a session makes, in which order, and until when.
 
-Trials can be added until a run is decided or its time is spent. When to look is fixed before the
-first trial, and who judges is handed in: measuring knows no verdicts. A block is one round of every
-timed phase on every side.
+Looks are fixed before the first trial, and judged elsewhere. A block is one round of every timed
+phase on every side.
 
-In a duet both sides are loaded at the same time, so that what disturbs one disturbs the other.
-Trials that follow one another meet other seconds of the machine, and on a busy one these differ by
-more than most changes. Two engines that take turns on one processor every few milliseconds meet the
-same caches, clocks and neighbours (Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy
-in the Cloud", ICPE 2020). Waiting for the processor is no part of what each of them works.
+In a duet both sides are loaded at the same time, so that what disturbs one disturbs the other. On a
+busy machine seconds differ by more than most changes. Engines that take turns on one processor
+every few milliseconds meet the same caches, clocks and neighbours (Bulej et al., "Duet
+Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE 2020); no waiting counts.
 
-What is left is how each start lays an engine out in memory: with busy neighbours two engines of
-one build differ by percents, for as long as they live. So each block has engines of its own, and is
-a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013).
-What can be drawn alike for both sides is: within a block their Python has the same seed of hashes,
-which decides in which order sets go and how full dictionaries lie.
+How a start lays an engine out in memory makes percents for as long as it lives. So each block
+starts its own, as a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable
+Time", ISMM 2013), with one seed of hashes, which decides the order of sets, for both sides.
 """
 
 import math
@@ -36,11 +32,7 @@ from hybridwatch.scenarios.scenario import Scenario, TrialCounts
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """One trial to make.
-
-    ``number`` counts the trials of its phase and side from 0; a warm-up is not compared. ``start``
-    says on which start of the engines it is made, where several share the trials of its phase.
-    """
+    """A trial; ``number`` counts those of its phase and side from 0, ``start`` shared starts."""
 
     phase: Phase
     side: int
@@ -255,7 +247,6 @@ def add_until_decided(
 
 
 def _progress(budget: Budget, number: int, done: int, standing: BudgetStatus, pace: Pace) -> str:
-    """Tell what is open, and what comes next."""
     look = f"look {number} of {len(budget.looks)}, {done} trials a side"
     if not standing.open:
         return f"{look}: all {standing.of} timed metrics are decided"

@@ -47,7 +47,6 @@ from hybridwatch.system.stopping import require_wanted
 
 
 def _require_same(begun: Run, earlier: Run | None) -> None:
-    """Refuse to put trials of two machines, builds or kinds of work into one run."""
     for what in ("scenario", "testbed", "builds"):
         if earlier is not None and getattr(begun, what) != getattr(earlier, what):
             raise BuildError(
@@ -212,7 +211,6 @@ class Session:
         return number_starts(self.request.scenario.trials, max(made, default=-1) + 1)
 
     def _further(self, run: Run) -> tuple[PlannedTrial, ...]:
-        """Plan the performance trials that are missing beyond the planned ones."""
         sides, done = len(self.request.sides), self.request.scenario.trials.performance
         rounds = self.request.missing(run) if sides > 1 else 0
         further = plan_more(sides, done, rounds, self._further_starts(run))

@@ -20,7 +20,7 @@ import psutil
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import git
+from hybridwatch.engines.code_tree import git
 from hybridwatch.engines.fitting import cuda_numbers, find_checkpoint, misfit
 from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError, HybridwatchError
@@ -164,7 +164,6 @@ def _gpus() -> dict[str, Any]:
 
 
 def _imports(build: BuildRequest) -> dict[str, Any]:
-    """Import each module in the build's own Python; the first that does not come is the error."""
     modules = (*_MODULES, _KERNELS)
     done = subprocess.run(
         python_command("-c", _IMPORTING, *modules, python=build.spec.interpreter),
@@ -193,7 +192,6 @@ def _code(build: BuildRequest) -> dict[str, Any]:
 
 
 def _engine(build: BuildRequest, scenario: Scenario, models: Path) -> dict[str, Any]:
-    """Start one engine, let it answer one request."""
     gpus = cuda_numbers(Gpus.of((build,)).devices)
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,

@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from hybridwatch.engines.server import Stopped
 from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.measurement.accuracy.evaluate import EvaluationRequest
 from hybridwatch.records.readings import strictest, version_read
@@ -94,19 +95,13 @@ _TAIL_LINES: Final = 20
 _LOG: Final = "lm-eval.log"
 
 
-class LmEval:
+class LmEval(Stopped):
     """lm-eval in one process for every trial, begun when needed, ended when it failed."""
 
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir
         self._process: ConversingProcess | None = None
         self._offline = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def start_ahead(self) -> None:
         """Start it when it is not there, for tasks of ours, and leave it to its imports."""

@@ -8,20 +8,20 @@ from pathlib import Path
 from hybridwatch.analysis.subject import find_phase
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import PACKAGE, common_ancestor
+from hybridwatch.engines.code_tree import PACKAGE, common_ancestor
 from hybridwatch.errors import BuildError, EngineError, LateEngineError, LostProbeError
 from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.bisect.candidates import (
     BuildFactory,
     Candidate,
     CandidateList,
+    Ends,
     list_builds,
     list_commits,
     list_files,
     list_releases,
     release_tag,
 )
-from hybridwatch.orchestration.bisect.ends import Ends
 from hybridwatch.orchestration.bisect.measurer import (
     parse_contracts,
     render_timed,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.bisect.question import ChangeDirection, ProbeOutcome, ProbeState
 from hybridwatch.records.store import read_file
-from hybridwatch.system.files import claimed, make_folder, put
+from hybridwatch.system.files import claimed, make_folder, named_errors, put
 
 FOLDER: Final = "bisect"
 _DIGITS: Final = 10
@@ -82,11 +82,9 @@ class SearchJournal:
 
     def _write(self) -> None:
         content = self._file.model_dump_json(indent=1) + "\n"
-        try:
+        with named_errors(self.path):
             make_folder(self.path.parent)
             put(self.path, content.encode())
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
 
 
 @contextmanager
@@ -96,11 +94,9 @@ def sole_journal(
     """Open a journal, and keep other calls from it until the block ends."""
     path = _build_path(results, scenario, question)
     with ExitStack() as stack:
-        try:
+        with named_errors(path):
             make_folder(path.parent)
             is_ours = stack.enter_context(claimed(path.with_suffix(".lock")))
-        except OSError as error:
-            raise _unwritable(path, error) from error
         if not is_ours:
             raise RecordError(f"{path}: another call is at this search; wait until it ends")
         yield open_journal(results, scenario, question, discard=discard)
@@ -120,10 +116,6 @@ def _build_path(results: Path, scenario: str, question: Mapping[str, str]) -> Pa
     canonical = json.dumps(dict(question), sort_keys=True)
     digest = hashlib.sha256(canonical.encode()).hexdigest()[:_DIGITS]
     return results / FOLDER / f"{scenario.replace('/', '-')}-{digest}.json"
-
-
-def _unwritable(path: Path, error: OSError) -> RecordError:
-    return RecordError(f"{path}: cannot be written: {error.strerror or error}")
 
 
 def _read(path: Path) -> _JournalFile | None:

@@ -64,7 +64,6 @@ def end_blocks(metric: str) -> int:
 
 
 def _restarts_engines(metric: str) -> bool:
-    """Whether each block of a metric starts its own engines."""
     return find_phase(find_metric(metric)) is Phase.DUET
 
 

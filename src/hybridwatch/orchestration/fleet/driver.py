@@ -1,10 +1,7 @@
 """The loop that drains a queue: checks hosts, books finished jobs, starts the next ones.
 
-A driver keeps nothing that matters: it may die at any line here. Whatever it had in hand is found
-in the queue by the next driver, or by itself once the database answers again. A record's name
-stands in the queue before the record stands in the store, and the job is done in the same
-transaction in which the record is written. So the name says of an attempt without a driver whether
-its record was stored.
+It may die at any line. A record's name stands in the queue before it is stored, and the job is done
+in the transaction that stores it: the next driver finds whatever was in hand.
 """
 
 import secrets
@@ -206,7 +203,6 @@ class QueueDriver:
         return goes_on
 
     def _look(self) -> None:
-        """See who is there, what has no driver, and what is no longer wanted."""
         if not self.registry.heartbeat(self.name):
             self._start_over()
         nodes = self.cluster.nodes()

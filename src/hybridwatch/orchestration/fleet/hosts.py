@@ -197,10 +197,7 @@ class HostRegistry:
             connection.execute(update(DRIVER).where(DRIVER.c.name == driver).values(ended=True))
 
     def expire_dead_drivers(self) -> list[str]:
-        """End drivers without a heartbeat, and release the hosts they reserved.
-
-        The names are of drivers that are gone, and whose attempts have no end yet.
-        """
+        """End drivers without a heartbeat, release their hosts; gives those with open attempts."""
         latest = self._clock() - DEAD_AFTER
         left = ATTEMPT.c.end == "", DRIVER.c.ended
         with self._database.changing() as connection:

@@ -1,8 +1,7 @@
 """Jobs, each one measurement for a fleet, and the choice of which starts on which host.
 
-A history is worth something only while it stays on one machine. So the first host that measures a
-series keeps it. While that host is away or in quarantine its series wait, and go missing with
-their batch; where the matrix allows a stand-in, another host measures them as series of its own.
+A series waits for the host that first measured it, or its batch's end; only a stand-in host, where
+allowed, measures it too, as a series of its own.
 """
 
 import hashlib
@@ -80,12 +79,7 @@ class Steady(Part):
 
 
 class HostKind(Part):
-    """A kind of host, as a ``[[testbed]]`` of the matrix declares it.
-
-    Attributes:
-        expect: Facts that a host must show, such as ``driver``.
-        a_a: What each host has to show every night; ``None`` for nothing.
-    """
+    """A kind of host, as ``[[testbed]]`` declares it, with facts and an A/A that it must show."""
 
     name: KindName
     labels: dict[str, str] = Field(default_factory=dict)
@@ -131,11 +125,8 @@ class JobOptions:
 class Job:
     """One measurement.
 
-    Attributes:
-        key: Equal for jobs that would measure the same in the same batch.
-        batch_id: A date, a commit, or what else distinguishes one round from the next.
-        priority: Higher goes first.
-        until: After that it is not begun.
+    ``key`` is equal for jobs that would measure the same in the same round (``batch_id``); a higher
+    ``priority`` goes first; after ``until`` it is not begun.
     """
 
     key: str

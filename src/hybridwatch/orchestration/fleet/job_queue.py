@@ -1,8 +1,7 @@
 """The queue: jobs, attempts and where series live, in the one database.
 
-Everything that a crash must not lose is a row here, and every change is one transaction in which
-the job's row is locked: two drivers never have the same job, and who lost a job in the meantime
-(it was taken for dead) changes nothing any more.
+Every change is one transaction in which the job's row is locked: two drivers never have the same
+job, and who lost one in the meantime changes nothing.
 """
 
 from collections import defaultdict

@@ -1,7 +1,6 @@
 """Finds jobs and their logs, and plans the jobs that confirm an alert.
 
-Each answer to an alert is a job like any other, on the host that keeps the series. So a search for
-the build that brought a change goes on from night to night, half of what is left each time.
+So the search for the build that brought a change halves what is left each night.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""``fleet.toml``: the matrix of builds and scenarios to measure, and on which kinds of hosts.
-
-Without Ray the same matrix becomes jobs of GitHub Actions or Buildkite.
-"""
+"""``fleet.toml``: builds and scenarios to measure, on which kinds of hosts, with or without Ray."""
 
 import shlex
 import tomllib

@@ -148,7 +148,6 @@ def _turn_at(lock: Path) -> tuple[str, ...]:
 
 
 def _wait_for(process: GuardedProcess, seconds: float, is_wanted: Callable[[], bool]) -> str:
-    """Wait for a command's end, or for so long; gives why it failed."""
     deadline = time.monotonic() + seconds
     try:
         while True:

@@ -56,13 +56,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """A host as people ask for it.
-
-    Attributes:
-        is_there: Whether it was seen within ``SEEN``.
-        series: How many it keeps.
-        proven_at: When it last showed itself, with ``a_a`` and ``kernel_s``; ``None`` if never.
-    """
+    """A host as people ask for it; ``proven_at``, ``a_a``, ``kernel_s`` are of its last check."""
 
     name: str
     standing: HostStatus
@@ -230,7 +224,6 @@ def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
 
 
 def _keepers(connection: Connection) -> dict[str, str]:
-    """Give the host that keeps each series: the first that measured it."""
     rows = connection.execute(select(PLACEMENT).order_by(PLACEMENT.c.since.desc()))
     return {row.series: row.host for row in rows}
 

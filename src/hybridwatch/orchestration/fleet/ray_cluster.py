@@ -1,8 +1,7 @@
 """Hosts that Ray knows; the only module that imports Ray.
 
-Ray places and watches, and nothing else: it never tries again by itself, and keeps nothing that a
-lost head node could lose. A host is a node with the resource ``measurement``, of which an order
-takes all there is; the label ``host`` names it.
+Ray only places and watches: it never tries again, and keeps nothing. A host is a node with the
+resource ``measurement``, of which an order takes all there is; its label ``host`` names it.
 """
 
 import os

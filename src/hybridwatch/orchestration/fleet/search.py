@@ -1,7 +1,6 @@
 """A search (``hybridwatch bisect``) whose measurements are jobs: planned here, measured anywhere.
 
-The search waits for each job as for a measurement of its own. It may die: its jobs go on, the queue
-keeps what they gave, and the next call takes what no earlier one has read.
+When it dies, its jobs go on, and the next call takes what no earlier one has read.
 """
 
 import time

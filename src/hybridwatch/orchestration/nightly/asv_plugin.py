@@ -1,13 +1,10 @@
 """A plugin of asv: what ``plugins`` of our configurations adds to it.
 
-asv knows an existing environment by the path of its Python, a machine by the name of its host, and
-of a number what its samples say. So it would store two builds of one commit in one file, start over
-on every runner that is new, and call a busier machine a regression. None of that can be set: the
-matrix of ``asv.conf.json`` is the same for every call, and asv leaves it aside where the
-environment exists. Parameters of benchmarks would do for builds, but each run would replace the
-values of all others, and what was stored without them would be lost. So this changes asv in five
-places; ``tests/unit/orchestration/nightly/test_asv_plugin.py`` holds them against the asv of the
-lock.
+asv knows an environment by its path, a machine by its host, a number by its samples: two builds
+would share a file, new runners start over, busy machines look like regressions. The matrix is set
+aside where the environment exists; as parameters builds would replace each other's values. So five
+places are changed, and held against the locked asv by
+``tests/unit/orchestration/nightly/test_asv_plugin.py``.
 """
 
 import json
