@@ -62,7 +62,6 @@ EXPECTED: Final[Mapping[str, str]] = {
     "seekable": "io's interface of a raw stream",
     "readinto": "io's interface of a raw stream",
     "MeasuredPublisher": "asv takes every class of its publishers",
-    "load_*": "named in the tasks' YAML for lm-eval",
     "teardown": "hypothesis ends a story with it",
     "process_bind_param": "SQLAlchemy calls it",
     "process_result_value": "SQLAlchemy calls it",

@@ -28,8 +28,7 @@ from hybridwatch.errors import FleetError, ScenarioError
 from hybridwatch.measurement.session_request import ProgressCallback
 from hybridwatch.measurement.testbed import probe_testbed
 from hybridwatch.orchestration.bisect.bisector import Bisector, BisectResult
-from hybridwatch.orchestration.bisect.candidates import BuildFactory
-from hybridwatch.orchestration.bisect.ends import Ends, find_ends
+from hybridwatch.orchestration.bisect.candidates import BuildFactory, Ends, find_ends
 from hybridwatch.orchestration.bisect.journal import SearchJournal, sole_journal
 from hybridwatch.orchestration.bisect.measurer import Measurer
 from hybridwatch.orchestration.bisect.question import STARTS, ChangeDirection, require_metric

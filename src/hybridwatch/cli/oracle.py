@@ -25,8 +25,13 @@ from hybridwatch.measurement.accuracy.oracle import (
 )
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.load import TrialContext
-from hybridwatch.measurement.make_oracle import build_oracle, by_engine, by_transformers
-from hybridwatch.measurement.right_answers import WrongAnswer, wrong_answers
+from hybridwatch.measurement.right_answers import (
+    WrongAnswer,
+    build_oracle,
+    by_engine,
+    by_transformers,
+    wrong_answers,
+)
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.home import home, layers

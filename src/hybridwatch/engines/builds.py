@@ -61,11 +61,9 @@ class BuildSpec(BuildEntry):
     """A named build: its table, and where its environment and its lock lie.
 
     Attributes:
-        name: Of its table.
-        lock_file: File of all requirements.
         home: The home or checkout that its environment lies in.
-        variant_of: The build that this one is with other fixes; empty when it is none's. They have
-            one environment, and in a session one engine as far as the fixes allow.
+        variant_of: The build that this one is with other fixes, if any. They have one environment,
+            and in a session one engine as far as the fixes allow.
     """
 
     name: str
@@ -183,9 +181,8 @@ def named_build(name: str, root: Path | None = None) -> BuildSpec:
 def parse_label(text: str, root: Path | None = None) -> BuildRequest:
     """Read a label such as ``cpu-0.27.1~padded-rows-prefilling+single-token-extend``.
 
-    ``text`` is a build's name, where a record says it ``@`` and the beginning of its code digest,
-    then any number of ``~fix`` (take out), ``+fix`` (put in) and ``+fault`` (plant), and one of
-    ``+v1`` and ``+v2`` (model runner).
+    A record's has ``@`` and the beginning of its code digest behind the build's name. ``~fix``
+    takes out, ``+fix`` puts in, ``+fault`` plants, ``+v1`` or ``+v2`` chooses the model runner.
     """
     whole, switched, words = _split(text)
     name, mark, code = whole.partition(CODE_MARK)
@@ -295,7 +292,7 @@ def _spec(name: str, file: BuildsFile, locks: Sequence[Path], folder: Path) -> B
 
 
 def _lock(key: str, name: str, folders: Sequence[Path]) -> Path:
-    """Find a lock next to the file that names it, or next to that of the build that it is like."""
+    """Find a lock next to the file that names it, or next to that of the build it is like."""
     for folder in folders:
         # Not every home has the folder that a path such as ../.engines/x leaves again.
         path = Path(os.path.normpath(folder / name))

@@ -26,20 +26,16 @@ class BuildEntry(BaseModel):
     """One ``[builds.<name>]`` table, with what the build that it is like says.
 
     Attributes:
-        release: The vLLM release.
         distribution: The package that brings vLLM.
         python: Oldest Python that can make the environment.
         newest_python: Newest one; any when ``None``.
         torch: The requirement installed first.
         lock: File of all requirements, from the folder of the file that names it.
         fixes: What is switched; other fixes stay as released.
-        env: Environment variables of the engine's processes.
-        flags: Arguments of the engine's server.
         base: The build whose packages and compiled parts it has under Python code of its own; empty
             when its environment has everything itself.
-        origin: Where an added build has its code from: what kind of place (``source``, ``wheel``,
-            ``commit`` of an ``index``, or ``python``), and which; of a ``source`` also the
-            ``commit``, where it is not what lies there; empty for builds with a lock.
+        origin: Where an added build has its code from; of a ``source`` also the ``commit``, where
+            it is not what lies there; empty for builds with a lock.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -74,11 +70,7 @@ class _BuildsFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class BuildsFile:
-    """Builds by name, in the order of their file.
-
-    Attributes:
-        entries: With what each has from the build that it is like.
-    """
+    """Builds by name, in the order of their file; ``entries`` have what each is ``like``, too."""
 
     shown: Path
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -86,11 +78,7 @@ class BuildsFile:
 
 
 def read_file(path: Path, shown: Path, others: Sequence[BuildsFile] = ()) -> BuildsFile:
-    """Read a file of builds.
-
-    Messages call the file ``shown``. Its builds may be like those of ``others``, and have other
-    names.
-    """
+    """Read a file that messages call ``shown``; its builds may be like those of ``others``."""
     with refusing_toml(path, _BuildsFile, BuildError, shown):
         text = path.read_text(encoding="utf-8")
         _check_ended(text, shown)
@@ -139,10 +127,7 @@ def _check_ended(text: str, shown: Path) -> None:
 
 
 def _check_last_line(text: str, shown: Path, content: Mapping[str, Any]) -> None:
-    """Check that the file goes on to where it says: a part of it is a file, too, of fewer builds.
-
-    A file that says nothing about it can be cut between two lines without notice.
-    """
+    """Check that the file ends as it says: cut between two lines it is a file of fewer builds."""
     expected, found = content.get(_LAST_LINE), text.rstrip("\n").rpartition("\n")[2]
     if expected is not None and found != expected:
         raise BuildError(
@@ -154,7 +139,6 @@ def _check_last_line(text: str, shown: Path, content: Mapping[str, Any]) -> None
 def _completed(
     content: dict[str, Any], shown: Path, others: Sequence[BuildsFile]
 ) -> dict[str, Any]:
-    """Give every build that is ``like`` another what it does not say itself."""
     builds = content.get("builds")
     if not isinstance(builds, dict):
         return content
@@ -185,7 +169,6 @@ def _filled(name: str, builds: Mapping[str, Any], shown: Path) -> Any:
 
 
 def _switched(name: str, entry: Any, shown: Path) -> Any:
-    """Say in full what a build that is ``patched`` or ``reverted`` switches."""
     kind = entry.get("fixes") if isinstance(entry, dict) else None
     if not isinstance(kind, str):
         return entry

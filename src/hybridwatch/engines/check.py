@@ -8,8 +8,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from hybridwatch.engines.builds import BuildRequest, BuildSpec, parse_label
-from hybridwatch.engines.code_tree import require_syntax
-from hybridwatch.engines.commits import PACKAGE
+from hybridwatch.engines.code_tree import PACKAGE, require_syntax
 from hybridwatch.engines.install import InstallState, state
 from hybridwatch.engines.launch import own_variables
 from hybridwatch.engines.other_python import output_of
@@ -23,13 +22,7 @@ CHECK_TIMEOUT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BuildFinding:
-    """One fix in one release.
-
-    Attributes:
-        state: ``present``, ``lacking`` or ``not-applicable``.
-        source: Digest of the code that the probe read; ``None`` from a plugin that does not give
-            it.
-    """
+    """One fix in one release: its state, and a digest of the code that the probe read, if any."""
 
     state: str
     evidence: str
@@ -43,8 +36,7 @@ class BuildCheck:
     Attributes:
         wheel_digest: SHA-256 of the list of its files.
         faults: What can be planted, and what that does, by fault id.
-        code_digest: SHA-256 over vLLM's Python files as they lie there, patched or not; ``None``
-            from a plugin that does not give it.
+        code_digest: SHA-256 over vLLM's Python files, patched or not; an old plugin gives ``None``.
         changed_files: Those that are not as the wheel lists them; ``None`` where that is unknown.
         diff_digest: SHA-256 of what differs from the commit ``revision``.
     """
@@ -65,10 +57,9 @@ class BuildCheck:
         return tuple(one for one, source in known.items() if source == self.fixes[fix].source)
 
     def is_changed(self, fix: str) -> bool:
-        """Whether the code that decides about a fix is that of no release known.
+        """Whether no known release has the code that decides about a fix.
 
-        What a probe says of such code was never seen in a release. Nothing is known of the releases
-        that have a user's own fix.
+        What a probe says of it was never seen. Of a user's own fix no release is known.
         """
         is_known = fix in CATALOGUE and self.fixes[fix].source is not None
         return is_known and not self.as_in(fix)
@@ -106,11 +97,7 @@ def check_build(build: BuildSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Buil
 
 
 def require_readable(name: str, python: Path, folder: Path, plugin: Path | None = None) -> None:
-    """Refuse code of vLLM that the probes cannot read, before it is a build.
-
-    ``folder`` holds the package ``vllm``; ``plugin`` is the plugin's source, for an interpreter
-    that does not have it.
-    """
+    """Refuse code below ``folder`` that the probes of ``plugin``, if not installed, cannot read."""
     words = ("hybridwatch_engine.check", str(folder))
     variables = own_variables() | ({"PYTHONPATH": str(plugin)} if plugin else {})
     try:
@@ -132,8 +119,7 @@ def _read(build: BuildSpec, text: str) -> BuildCheck:
 def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
     """The build with a fix: as it is when its release has it, else with the fix put in.
 
-    Switches of ``build`` stay. ``fix`` may be ``NO_FIX``. The fixes of ``requires`` must be in too,
-    where they mean something to the release.
+    ``fix`` may be ``NO_FIX``. The fixes of ``requires`` that the release knows must be in, too.
     """
     if fix == NO_FIX:
         return equipped_label(build, requires)
@@ -146,10 +132,7 @@ def healthy_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
 
 
 def known_bad_label(build: str, fix: str, requires: Sequence[str] = ()) -> str:
-    """The build without a fix, and with everything else that its healthy one has.
-
-    Arguments as for ``healthy_label``.
-    """
+    """The build without a fix, and with everything else that its ``healthy_label`` has."""
     return f"{equipped_label(build, requires)}~{fix}"
 
 

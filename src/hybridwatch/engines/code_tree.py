@@ -1,8 +1,6 @@
-"""Python code of vLLM in a folder, and how it is laid over what an installed release has.
+"""vLLM's Python code: commits of a clone, which is only read, and what a folder has.
 
-The folder is a checkout, or a copy of an installed package. The code is copied over the release's
-packages and compiled parts, so an edit reaches an engine by the next copy and never in the middle
-of a run. Whatever else the package holds is linked to.
+It is copied over an installed release, so that no edit reaches an engine in the middle of a run.
 """
 
 import ast
@@ -12,8 +10,10 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.parser import Parser
 from pathlib import Path
@@ -22,10 +22,117 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hybridwatch.engines.commits import NATIVE, PACKAGE, git
 from hybridwatch.engines.other_python import Installed
 from hybridwatch.errors import BuildError
 from hybridwatch.system.python_command import python_command
+
+_LIMIT_S: Final = 120.0
+
+
+def git(folder: Path, *words: str) -> str:
+    """Call git in a folder, and return what it prints."""
+    command = ("git", "-C", str(folder), *words)
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        raise BuildError(f"{folder}: git {words[0]}: {error.stderr.strip()}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{folder}: git {words[0]}: {error}") from None
+    return done.stdout
+
+
+PACKAGE: Final = "vllm"
+NATIVE: Final = ("csrc", "cmake", "rust", "CMakeLists.txt")
+"""What the compiled parts are made from, below the top of a checkout."""
+_CODE: Final = (PACKAGE, *NATIVE, "requirements")
+"""Below the top of a checkout: changes elsewhere reach no engine."""
+_PULL_REQUEST: Final = re.compile(r"\(#(\d+)\)\s*$")
+_FORMAT: Final = "%x01%H%x00%an%x00%s%x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit; ``paths`` are files of the engine that it changes, from the checkout's top."""
+
+    sha: str
+    author: str
+    title: str
+    paths: tuple[str, ...]
+
+    @property
+    def pull_request(self) -> int | None:
+        """The number at the end of the title, as GitHub writes it when it squashes."""
+        found = _PULL_REQUEST.search(self.title)
+        return int(found[1]) if found else None
+
+
+def find_sha(repo: Path, name: str) -> str:
+    """Give the full name of a commit, tag or branch of a clone."""
+    try:
+        found = git(
+            repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        )
+    except BuildError as error:
+        if not git(repo, "rev-parse", "--git-dir"):
+            raise
+        raise BuildError(
+            f"{repo}: expected a commit, tag or branch, found none {name!r}"
+        ) from error
+    return found.strip()
+
+
+def common_ancestor(repo: Path, one: str, other: str) -> str:
+    """Give the last commit that two commits have in common; one of them if the other follows it."""
+    return git(repo, "merge-base", one, other).strip()
+
+
+def commits_between(repo: Path, good: str, bad: str) -> tuple[Commit, ...]:
+    """List first parents after ``good`` up to ``bad`` that change the engine, in their order."""
+    base = common_ancestor(repo, good, bad)
+    if base != good:
+        raise BuildError(
+            f"{repo}: expected {good[:12]} to be an ancestor of {bad[:12]}; they part at "
+            f"{base[:12]}, from which the way to either can be searched"
+        )
+    log = git(
+        *(repo, "log", "--first-parent", "--reverse", "--no-renames", "--name-only"),
+        *(f"--format={_FORMAT}", f"{good}..{bad}", "--", *(f":(top){path}" for path in _CODE)),
+    )
+    return tuple(_commit(entry) for entry in log.split("\x01")[1:])
+
+
+def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
+    """Give the package's Python files that differ between two commits, as the later has them."""
+    options = ("--name-only", "-z", "--no-renames", "--diff-filter=d")
+    names = git(repo, "diff", *options, good, bad, "--", f":(top){PACKAGE}/*.py").split("\0")
+    return {name: git(repo, "show", f"{bad}:{name}") for name in names if name}
+
+
+@contextmanager
+def commit_tree(repo: Path, commit: str) -> Iterator[Path]:
+    """Lay a commit out for a while, as a clone that shares objects: git can be asked there, too."""
+    sha = find_sha(repo, commit)
+    top = git(repo, "rev-parse", "--show-toplevel").strip()
+    with tempfile.TemporaryDirectory(prefix="hybridwatch-commit-") as folder:
+        tree = Path(folder) / "tree"
+        # No template: no hooks run here.
+        git(repo, "clone", "--quiet", "--shared", "--no-checkout", "--template=", top, str(tree))
+        git(tree, "checkout", "--quiet", "--detach", sha)
+        yield tree
+
+
+def _commit(entry: str) -> Commit:
+    sha, author, title, rest = entry.split("\0", maxsplit=3)
+    return Commit(sha, author, title, tuple(line for line in rest.splitlines() if line))
+
 
 COMPILED: Final = (".so", ".pyd", ".a", ".o")
 GENERATED: Final = "_version.py"
@@ -39,9 +146,8 @@ _VERSION: Final = re.compile(r"""__version__ = (?:version = )?['"]([^'"]+)['"]""
 class CodeTree:
     """Python code of vLLM.
 
-    Attributes:
-        checkout: The top of its git checkout, if that also keeps what the compiled parts are made
-            from; ``None`` for a copy of a package, also where it is kept in git.
+    ``checkout`` is the top of its git checkout, if that also keeps what the compiled parts are made
+    from; ``None`` for a copy of a package, also where it is kept in git.
     """
 
     package: Path
@@ -83,10 +189,7 @@ class CodeTree:
         return frozenset(Path(name) for name in listed.split("\0") if name)
 
     def native_changes(self, release: str, accelerator: str, released: Path) -> list[str]:
-        """Name what the release's compiled parts and packages do not fit.
-
-        The requirements of ``accelerator`` count; ``released`` is the release's installed package.
-        """
+        """Name what the release's compiled parts and packages for ``accelerator`` do not fit."""
         if self.checkout is None:
             return sorted(_other_compiled(self.package, released))
         requirements = [f"requirements/{name}.txt" for name in ("common", accelerator)]
@@ -134,7 +237,6 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def _other_compiled(package: Path, released: Path) -> Iterator[str]:
-    """Name compiled files of a copy that the release has not, or has otherwise."""
     for path in files_below(package):
         if path.suffix not in COMPILED:
             continue
@@ -151,11 +253,7 @@ _REVISION_LIMIT_S: Final = 120.0
 
 
 def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: Path) -> None:
-    """Copy a tree's code into a folder, and link what only the release has.
-
-    ``python`` is the base's interpreter, which has the plugin. ``into`` is a new folder, which gets
-    the package ``vllm``.
-    """
+    """Copy a tree into a new folder ``into/vllm``, and link what the release at ``python`` has."""
     package = into / "vllm"
     laid = set()
     for path in tree.files():
@@ -168,15 +266,13 @@ def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: 
         # Code that the tree lacks was taken out there, unless no tree has it.
         made = path not in kept if kept is not None else path.name == GENERATED
         if path not in laid and (path.suffix != ".py" or made):
-            _link(base.package / path, package / path)
+            (package / path).parent.mkdir(parents=True, exist_ok=True)
+            (package / path).symlink_to((base.package / path).resolve())
     _note_revision(tree, python, into)
 
 
 def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -> Installed:
-    """Unpack a wheel of vLLM into a new folder, to run with the packages of a release.
-
-    ``revision`` is the commit that the wheel was made from; empty where it is not known.
-    """
+    """Unpack a wheel into a new folder, over a release's packages; its commit may be unknown."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
@@ -185,7 +281,7 @@ def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -
             requires = tuple(parsed.get_all("Requires-Dist", []))
             if "vllm/__init__.py" not in names:
                 raise BuildError(f"{wheel}: expected a wheel of vLLM, found {parsed['Name']}")
-            if other := _differing(requires, base.requires):
+            if other := sorted(_plain(requires) ^ _plain(base.requires)):
                 lines = "\n".join(f"  {line}" for line in other)
                 raise BuildError(
                     f"{wheel}: refused, as it requires other packages than {base.distribution} "
@@ -201,10 +297,7 @@ def unpack_wheel(wheel: Path, base: Installed, into: Path, revision: str = "") -
 
 
 def _copy(source: Path, released: Path, target: Path) -> bool:
-    """Copy a file; of one that is as released also the byte code, which takes a minute to make.
-
-    True for Python as it was released.
-    """
+    """Copy a file; True for Python as released, whose byte code, a minute's work, comes along."""
     target.parent.mkdir(parents=True, exist_ok=True)
     same = (
         source.suffix == ".py"
@@ -222,13 +315,7 @@ def _copy(source: Path, released: Path, target: Path) -> bool:
     return True
 
 
-def _link(target: Path, link: Path) -> None:
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(target.resolve())
-
-
 def _note_revision(tree: CodeTree, python: Path, into: Path) -> None:
-    """Write down which commit a tree is at, as the plugin finds it."""
     words = ("-m", "hybridwatch_engine.revision", str(tree.package))
     try:
         done = subprocess.run(
@@ -248,11 +335,6 @@ def _note_revision(tree: CodeTree, python: Path, into: Path) -> None:
 
 def _keep_revision(found: Mapping[str, str], into: Path) -> None:
     (into / ORIGIN).write_text(json.dumps(found) + "\n", encoding="utf-8")
-
-
-def _differing(mine: Iterable[str], theirs: Iterable[str]) -> list[str]:
-    """Name the requirements that only one side has, whatever it is built for."""
-    return sorted(_plain(mine) ^ _plain(theirs))
 
 
 def _plain(requires: Iterable[str]) -> set[str]:

@@ -1,7 +1,4 @@
-"""The harness's side of the control channel, which switches and counts on a live engine.
-
-Our plugin's methods are called over ``/collective_rpc``.
-"""
+"""The harness's end of ``/collective_rpc``: switches and counts on a live engine."""
 
 import threading
 import time
@@ -76,11 +73,9 @@ class EngineControl:
         self._call("probe_start", name)
 
     def stop_probe(self, name: str) -> dict[str, Any]:
-        """Stop a probe and hand out what it saw in all workers: counts added, lists joined.
+        """Stop a probe and hand out what all workers saw: counts added, by name, and lists joined.
 
-        Counts by name are added name by name, those by two names likewise. Counts that not every
-        worker could watch are under ``unsupported``, each with the reason; a part of such a count
-        is left out.
+        What not every worker could watch is under ``unsupported``, with the reason, and left out.
         """
         replies = self._call("probe_stop", name)
         unsupported: dict[str, str] = {}
@@ -121,10 +116,7 @@ class EngineControl:
             line.post("/resume")
 
     def run_steps(self, steps: int) -> int:
-        """Let a held engine make at most so many steps that compute a token, and hold it again.
-
-        Fewer are made, and returned, when no request is left.
-        """
+        """Let a held engine make so many steps that compute a token, or all that are left."""
         self._counts_steps = True
         state = self._steps("open_steps", steps)
         deadline = time.monotonic() + _DRAIN_S
@@ -146,12 +138,7 @@ class EngineControl:
         return self._steps("steps")["requests"]
 
     def set_token_budget(self, tokens: int | None) -> None:
-        """Let a step compute at most so many tokens (``max_num_batched_tokens``) from now on.
-
-        ``None`` is what the engine was started with.
-
-        An engine that was started with fewer is an error.
-        """
+        """Let a step compute at most so many tokens, as started (``None``) or fewer."""
         for answer in self._call("token_budget", tokens):
             if tokens is not None and answer["tokens"] != tokens:
                 raise self._lines[0].server.error(
@@ -164,10 +151,7 @@ class EngineControl:
         self._wait_until_empty("running")
 
     def await_transfers(self) -> None:
-        """Wait a while until no request is known, for whom a connector may hold blocks.
-
-        Where one does not go, its blocks are not free, and a count of these finds it.
-        """
+        """Wait a while until no request is known; blocks of one that stays are found by a count."""
         deadline = time.monotonic() + _TRANSFERS_S
         while any(one["requests"] for one in self._call("losses")) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
@@ -177,10 +161,7 @@ class EngineControl:
         return sum(one["lost"] for one in self._call("losses"))
 
     def read_capacity(self) -> dict[str, int]:
-        """Ask what the cache holds and can hold: blocks, tokens and bytes, of several added up.
-
-        An engine that cannot tell is an error that says why.
-        """
+        """Ask what the cache holds and can hold: blocks, tokens and bytes, of several added up."""
         found = Counter[str]()
         for one in self._call("capacity"):
             if "error" in one:
@@ -201,8 +182,8 @@ class EngineControl:
     def clear_cache(self) -> None:
         """Leave nothing in the cache's memory, and its blocks in the order of a fresh engine.
 
-        What ran before then makes no difference to states that were never written, nor to who gets
-        which block. For an engine that was ``reset``.
+        So what ran before, until it was ``reset``, decides neither unwritten states nor who gets
+        which block.
         """
         self._call("clear_cache")
 
@@ -224,7 +205,6 @@ class EngineControl:
             time.sleep(_POLL_S)
 
     def _call(self, method: str, *arguments: object) -> list[dict[str, Any]]:
-        """Call a method of every worker; one answer each."""
         body = {"method": f"hybridwatch_{method}", "args": list(arguments)}
         answers = [line.post("/collective_rpc", body).json()["results"] for line in self._lines]
         return [answer or {} for workers in answers for answer in workers]
@@ -238,8 +218,6 @@ def _together(one: Any, other: Any) -> Any:
 
 
 class _ControlLine:
-    """The connection to one server."""
-
     def __init__(self, server: EngineServer) -> None:
         self.server = server
         self._http = httpx.Client(base_url=server.url, timeout=_TIMEOUT_S, trust_env=False)
@@ -256,13 +234,7 @@ class _ControlLine:
 
 @dataclass(frozen=True, slots=True)
 class EngineSetting:
-    """What can be changed on a live engine.
-
-    Attributes:
-        fixes: Fix id to whether it shall be in; others stay as they are.
-        idle_batches: Dummy batches whenever the engine becomes idle.
-        planted: Faults that are in; no others.
-    """
+    """What can be changed on a live engine; fixes that are not named stay, faults do not."""
 
     fixes: Mapping[str, bool]
     idle_batches: int = 0
@@ -273,12 +245,7 @@ class EngineSetting:
 
 @dataclass(slots=True)
 class LiveEngine:
-    """An engine that answers, with its control channel.
-
-    Attributes:
-        native: State of each fix when it came up; what a side that names no fix gets.
-        setting: What was last set.
-    """
+    """An engine that answers; a side that names no fix gets its ``native`` state."""
 
     server: Server
     control: EngineControl

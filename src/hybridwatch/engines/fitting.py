@@ -1,9 +1,7 @@
 """Whether and how a build can run a scenario: its model runner, its model, its GPUs.
 
-Ranks and pairs take a GPU each. On a machine with one GPU the fault can be shown all the same, by a
-stand-in that says so in the record: two engines of a pair share the GPU's memory, and an engine
-alone plays the idle rank (``Workload.idle_dummy_batches``). It is decided by the scenario and the
-number of GPUs alone.
+Ranks and pairs take a GPU each. On a machine with one GPU a stand-in shows the fault, and says so
+in the record: two engines of a pair share the memory, an engine alone plays the idle rank.
 """
 
 import json
@@ -48,9 +46,8 @@ _V2_SINCE: Final = (0, 29, 0)
 def find_model_runner(scenario: Scenario, side: BuildRequest) -> str:
     """Say which model runner, ``v1`` or ``v2``, a build runs a scenario on.
 
-    Where neither says so, it is the one that the release runs hybrid models on by itself on a GPU.
-    On a CPU, where a release left alone takes V1, that is asked for, unless the scenario is about a
-    fault that V1 alone can have.
+    Left open, it is what the release runs hybrid models on by itself on a GPU. A CPU is made to,
+    unless the scenario is about a fault that V1 alone can have.
     """
     chosen = side.model_runner or scenario.engine.model_runner
     if chosen is not None:
@@ -80,13 +77,7 @@ since these ids are in every vocabulary."""
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model on this machine's disk.
-
-    Attributes:
-        folder: Holds its configuration, and its weights unless they are made up.
-        tokenizer: Folder of the tokenizer; None for the model's own.
-        revision: Commit of a model of the hub; None for ours.
-    """
+    """A model on disk, and another's tokenizer; ``revision`` is a commit of the hub."""
 
     folder: Path
     tokenizer: Path | None = None
@@ -167,12 +158,10 @@ and to libraries. An engine alone takes what is its own default."""
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How the engine of a scenario is laid out on a machine.
+    """How the engine of a scenario, or its stand-in, is laid out on a machine.
 
     Attributes:
-        scenario: What is run: as declared, or its stand-in.
-        gpus: What the engine's processes may use, as CUDA numbers them; of a pair the first is the
-            prefill engine's and the last the decode engine's. None on a CPU.
+        gpus: As CUDA numbers them, none on a CPU; of a pair the first prefills, the last decodes.
         memory_share: Share of a GPU's memory that one engine may take; None for its own default.
     """
 
@@ -185,8 +174,7 @@ class Arrangement:
 def cuda_numbers(devices: Iterable[Device]) -> tuple[str, ...]:
     """Name GPUs as ``CUDA_VISIBLE_DEVICES`` takes them along the PCI bus.
 
-    By number: not every vLLM can read the longer names. A slice of a GPU has no other than its
-    name, and keeps the name that it was given when we were started.
+    By number: not every vLLM can read names. A slice has only the name that we were given.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     slices = visible.split(",") if "MIG-" in visible else None
@@ -196,11 +184,7 @@ def cuda_numbers(devices: Iterable[Device]) -> tuple[str, ...]:
 
 
 def arrange(scenario: Scenario, gpus: Sequence[str], engines: int = 1) -> Arrangement:
-    """Lay a scenario out.
-
-    ``gpus`` are none for a build that computes on a CPU. ``engines`` are those of the session that
-    are alive at the same time on the same GPUs; the two of a pair count as one.
-    """
+    """Lay a scenario out, a pair as one of ``engines`` that are alive on the same GPUs, if any."""
     if not gpus:
         return Arrangement(scenario)
     ranks, pair = scenario.engine.data_parallel_size, scenario.engine.disaggregated
@@ -222,10 +206,7 @@ def _share(engines: int) -> float:
 
 
 def _idle_rank_alone(scenario: Scenario) -> Scenario:
-    """The same requests to one engine that does between them what a rank without work does.
-
-    As many dummy batches as the longest answer has tokens: so long another rank would be at work.
-    """
+    """The same requests to one engine that runs dummy batches while another rank would work."""
     workload = scenario.workload
     waves = (*workload.prelude, *workload.waves)
     changed: dict[str, object] = {

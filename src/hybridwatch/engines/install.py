@@ -1,14 +1,9 @@
 """Makes the environment of an engine build from its lock, once, or fetches what it is made of.
 
-A marker file is written last and holds the digest of everything that shaped the environment. A
-marker that fits means there is nothing to do; any other environment is made again from nothing, so
-one that was interrupted, or whose lock has changed, is never half right.
-
-A lock for CUDA is complete; one for CPUs leaves to torch what torch brings along, which differs
-between its CPU and its default builds, so there torch is installed first. pip takes each file of a
-lock by its hash. Not that torch: its build for CPUs is on another index than the lock's.
-
-The source of the engine plugin is a checkout's, which people edit, or what a wheel carries.
+A marker with the digest of all that shaped it is written last: what was interrupted, or has another
+lock by now, is made again from nothing. A lock for CPUs leaves to torch what torch brings along, so
+there torch is installed first. pip takes each file of a lock by its hash; not that torch, which is
+on another index.
 """
 
 import hashlib
@@ -35,10 +30,9 @@ from hybridwatch.system.python_command import python_command
 
 
 def plugin_digest(home: Path) -> str | None:
-    """Return the SHA-256 over what an environment has of the plugin; ``None`` without a plugin.
+    """SHA-256 over what an environment has of the plugin; ``None`` without one.
 
-    Of a checkout's it is the project file alone: an environment uses the source where it lies. What
-    a wheel carries is copied, and another wheel carries other source.
+    Of a checkout's, used where it lies, the project file; what a wheel carries is copied.
     """
     folder = shipped_engine(home)
     project = folder / "pyproject.toml"
@@ -60,11 +54,7 @@ def _digest_of(folder: Path) -> str:
 
 @contextmanager
 def plugin_to_install(home: Path) -> Iterator[Sequence[str]]:
-    """Give the words that name the plugin to ``pip install``.
-
-    pip builds in the folder that it is given, and nothing may be written into what a wheel carries:
-    it gets a copy.
-    """
+    """Give pip's words for the plugin; of a wheel's a copy, since pip builds where it lies."""
     folder = shipped_engine(home)
     if _is_edited(home):
         yield ("--editable", str(folder))
@@ -116,10 +106,7 @@ def requirements_alone(lock: str) -> str:
 
 
 def lock_digest(build: BuildSpec) -> str:
-    """Return the SHA-256 of the requirements in the build's lock, in hexadecimal.
-
-    Hashes do not count: with files for one more Python the engine computes as it did.
-    """
+    """SHA-256 of a lock's requirements: files for one more Python leave the engine as it is."""
     lock = build.lock_file.read_bytes().decode("utf-8")
     return hashlib.sha256(requirements_alone(lock).encode()).hexdigest()
 
@@ -141,10 +128,10 @@ def _lock_for_pip(build: BuildSpec) -> Iterator[Path]:
 
 
 def environment_digest(build: BuildSpec) -> str:
-    """Return the SHA-256 over everything that shapes the environment of a build.
+    """SHA-256 over everything that shapes the environment of a build.
 
-    The home's place is part of it, because a checkout's plugin is installed from there; switches,
-    flags and variables are not, because they act when the engine starts.
+    So does the home's place, from which a checkout's plugin is installed; switches, flags and
+    variables act when the engine starts.
     """
     content = {
         "release": build.release,
@@ -170,10 +157,8 @@ def install(
 ) -> Path:
     """Make the environment of a build, unless it is there already.
 
-    ``wheels`` are folders that hold every package, as ``download`` fills them: no index is needed
-    then. Without ``needs_gpu`` a build for CUDA is also made where it could not run.
-
-    Errors of a step come with its exit status and the last lines it wrote.
+    Without ``wheels``, folders as ``download`` fills them, packages come from an index. Without
+    ``needs_gpu`` a build for CUDA is also made where it could not run.
     """
     if build.origin:
         raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
@@ -196,11 +181,7 @@ def install(
 
 
 def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
-    """Fetch every package of a build, for a machine that has no index.
-
-    Wheels only: unpacking them shall need no compiler. They are for this Python's version and kind
-    of machine. What is in the folder already is not fetched again.
-    """
+    """Fetch every wheel of a build, for this Python and machine; another needs no index then."""
     require_python(build)
     options = ("--only-binary", ":all:", "--dest", str(folder))
     fetch = python_command("-m", "pip", "download", *_PLAIN, *options)
@@ -219,7 +200,7 @@ def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: S
 
 
 def _require_wheels(build: BuildSpec, lock: Path, wheels: Sequence[Path], say: Say) -> None:
-    """Look for everything in the folders, which takes moments; of an index only ask for torch."""
+    """Look for everything in the folders, which takes moments; of an index only for torch."""
     if wheels:
         say(f"looking for the packages of {build.name} in {', '.join(map(str, wheels))}")
         for _, what in _packages(build, lock):
@@ -234,7 +215,6 @@ def _index(build: BuildSpec, say: Say) -> tuple[str, ...]:
 
 
 def _packages(build: BuildSpec, lock: Path, index: Sequence[str] = ()) -> Iterator[_Step]:
-    """The calls of pip, one after the other, each with a title."""
     if build.accelerator == "cpu":
         # The lock is no constraint here: a default torch pins another triton than the engine uses.
         yield build.torch, (*index, build.torch)

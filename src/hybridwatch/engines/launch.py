@@ -53,9 +53,7 @@ class Launch:
 
     Attributes:
         graph_replay: Replay FULL graphs on the CPU.
-        flags: Further arguments of the server, from the build; an empty value is a switch that
-            takes none.
-        accelerator: What the build computes on, ``cpu`` or ``cuda``.
+        flags: Further arguments of the server; an empty value is a switch that takes none.
         tokenizer: Folder of the tokenizer; None for the model's own.
         own: Folders of the user's own fixes and faults, by the setting that names them.
         draft: Folder of the model that drafts; None where it is in the target's folder.
@@ -87,21 +85,14 @@ class Launch:
 
     @property
     def can_set_graphs_aside(self) -> bool:
-        """Whether the live engine has FULL graphs and can do without them for a while.
-
-        Those of a CPU are ours; those of a GPU are vLLM's.
-        """
+        """Whether the live engine can do without FULL graphs: on a CPU ours, on a GPU vLLM's."""
         if self.accelerator == "cpu":
             return self.graph_replay
         return "FULL" in self.engine.cudagraph_mode
 
     @property
     def can_withhold_drafts(self) -> bool:
-        """Whether the live engine speculates and can do without it for a while.
-
-        A scheduler that runs ahead of the model counts on drafts before it sees them; a CPU's
-        never does.
-        """
+        """Whether the live engine can do without drafts, on which an async GPU scheduler counts."""
         ahead = self.accelerator != "cpu" and self.engine.async_scheduling is not False
         return self.engine.speculation is not None and not ahead
 
@@ -137,7 +128,6 @@ class Launch:
         return [*server, *arguments, "--disable-uvicorn-access-log"]
 
     def _layout(self) -> dict[str, str]:
-        """Arguments that follow from the machine, not from the scenario."""
         flags = {}
         if self.tokenizer is not None:
             flags["tokenizer"] = str(self.tokenizer)
@@ -179,7 +169,6 @@ class Launch:
 
 
 def _own_flags(engine: EngineArgs) -> dict[str, str]:
-    """Arguments that a scenario may leave to the engine; a switch has an empty value."""
     valued = {
         "load-format": engine.load_format,
         "max-num-batched-tokens": engine.max_num_batched_tokens,
@@ -219,7 +208,6 @@ def _own_variables(engine: EngineArgs) -> dict[str, str]:
 
 
 def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[str, str]:
-    """The argument that makes the engine speculate."""
     drafting = engine.speculation
     if drafting is None:
         return {}
@@ -235,7 +223,6 @@ def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[s
 
 
 def _connector(engine: EngineArgs) -> dict[str, str]:
-    """The arguments that attach a KV connector of ours, which the plugin brings."""
     if engine.kv_connector is None:
         return {}
     config = {

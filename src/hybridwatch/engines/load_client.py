@@ -1,7 +1,6 @@
 """The load of an engine: vLLM's benchmark client, and how many steps it took.
 
-The client is driven over a pipe; one process serves every trial. The steps are read from the
-engine's own ``/metrics``: vLLM keeps these totals anyhow (``vllm/v1/metrics/loggers.py``); they are
+One client serves every trial. Steps are totals of ``/metrics`` (``vllm/v1/metrics/loggers.py``),
 read while the engine is idle, so that nothing is added to what is timed.
 """
 
@@ -38,11 +37,10 @@ class StepCounts:
     """What an engine has done, in all since it came up or between two looks.
 
     Attributes:
-        steps: Engine steps that gave tokens. One that only computed a part of a prompt, or a dummy
-            run, is not among them.
+        steps: That gave tokens: no dummy run, and none that only computed a part of a prompt.
         shares: Requests that got tokens in a step, added up over the steps.
         tokens: Tokens they got, accepted drafts included.
-        preemptions: Times that a request gave its cache blocks up for others, to begin again later.
+        preemptions: Times that a request gave up its cache blocks, to begin again later.
     """
 
     steps: int
@@ -63,9 +61,8 @@ class StepCounts:
 def read_step_counts(server: Server) -> StepCounts | None:
     """Ask the engine that gives the answers for its totals; of a pair, that is the decode engine.
 
-    ``None`` when they cannot be had: the engine keeps no such statistics, or it has several front
-    ends (vLLM gives each data-parallel rank one), and a step would be counted by each of them that
-    got a token out of it.
+    ``None`` of one that keeps none, or has several front ends, as vLLM gives data-parallel ranks:
+    each that got a token out of a step would count it.
     """
     if server.launch.engine.data_parallel_size > 1:
         return None
@@ -73,10 +70,7 @@ def read_step_counts(server: Server) -> StepCounts | None:
 
 
 def parse_step_counts(text: str) -> StepCounts | None:
-    """Read the totals out of the answer to ``/metrics``, in Prometheus' text format.
-
-    ``None`` when one of them is not there.
-    """
+    """Read the totals out of Prometheus' text format; ``None`` when one of them is not there."""
     found = _totals(text)
     return _step_counts(found) if len(found) == len(_COUNTED) else None
 
@@ -117,11 +111,9 @@ _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"
 
 
 def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -> list[str]:
-    """The client's command line for one trial.
+    """The client's command line for one trial, as one can type it in the models' folder.
 
-    Also what a person types after ``vllm bench serve``, in the folder of the models, to repeat it
-    by hand. The tokenizer is named from there: the client's JSON keeps the name, and a record shall
-    not show where a checkout is.
+    The tokenizer is named from there: a record shall not show where a checkout is.
     """
     options = {
         "backend": "openai",
@@ -156,10 +148,7 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
 
 
 def _require_counts(load: Generation, measured: Mapping[str, Any], received: list[int]) -> None:
-    """Refuse a load whose tokens the scenario, the server and the client count differently.
-
-    Each request asks for so many tokens, whatever the model says (``--ignore-eos``).
-    """
+    """Refuse a load whose tokens scenario, server and client count differently."""
     wanted, reported = [load.output_tokens] * load.prompts, measured["output_lens"]
     if wanted == reported == received and measured["total_output_tokens"] == sum(wanted):
         return
@@ -176,11 +165,7 @@ def _other(load: Generation, found: list[int]) -> str:
 
 
 class LoadClient:
-    """A benchmark client in the engine's environment, started when it is first needed.
-
-    A client that failed is ended, and the next trial gets a new one: after a time-out it might
-    still be at work on the trial before.
-    """
+    """A benchmark client in the engine's environment, started when needed, ended when it failed."""
 
     def __init__(self, launch: Launch, log: Path) -> None:
         self.launch = launch
@@ -211,10 +196,7 @@ class LoadClient:
     def run(
         self, server: Server, load: Generation, result: Path, timeout_s: float
     ) -> dict[str, Any]:
-        """Run one trial, and give the client's whole JSON.
-
-        A load whose tokens were counted otherwise by the server than by the client is an error.
-        """
+        """Run one trial, whose tokens server and client must count alike; gives the whole JSON."""
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self.launch, server.url, load, result)

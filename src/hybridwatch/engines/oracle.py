@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.other_python import output_of
+from hybridwatch.engines.server import Stopped
 from hybridwatch.errors import BuildError
 from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedWave
@@ -30,9 +31,8 @@ Drafts = Sequence[Sequence[Completion]]
 class Answered(NamedTuple):
     """What transformers said.
 
-    Attributes:
-        trials: For each request of each trial the prompt, the tokens and their logarithms, and at
-            each position the likeliest ids with logarithms of what bias and penalties make of them.
+    ``trials`` have for each request the prompt, the tokens and their logarithms, and at each
+    position the likeliest ids with logarithms of what bias and penalties make of them.
     """
 
     made_by: Mapping[str, str]
@@ -40,24 +40,15 @@ class Answered(NamedTuple):
 
 
 class OracleQuestion(NamedTuple):
-    """What a model is asked.
-
-    Attributes:
-        prompt: Token ids.
-        draft: What the answer may be; it saves time and changes nothing.
-    """
+    """Token ids to answer; a ``draft`` of the answer saves time and changes nothing."""
 
     prompt: Sequence[int]
     max_tokens: int
     draft: Sequence[int] = ()
 
 
-class OracleWorker:
-    """A model that transformers keeps ready, in a process of its own; a context manager.
-
-    Args:
-        build: Whose environment has torch and transformers.
-    """
+class OracleWorker(Stopped):
+    """A model that transformers of a build keeps ready in a process; a context manager."""
 
     def __init__(self, build: BuildSpec, model: Path, log: Path) -> None:
         require_installed(build)
@@ -83,19 +74,9 @@ class OracleWorker:
         """End the process; may be called again."""
         self._process.stop()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
 
 def answer(build: BuildSpec, model: Path, trials: Sequence[Waves], drafts: Drafts = ()) -> Answered:
-    """Have requests answered outside of vLLM.
-
-    ``build`` is one whose environment has torch and transformers. ``drafts`` are what the answers
-    may be, trial by trial; they save time and change nothing.
-    """
+    """Have requests answered by a build's transformers; drafts save time and change nothing."""
     require_installed(build)
     requests = json.dumps([_asked(waves, drafts, at) for at, waves in enumerate(trials)])
     output = output_of(

@@ -1,10 +1,7 @@
 """Another Python, such as an engine's: what it has installed, and what a module prints in it.
 
-``adopt`` makes an engine build of an environment made by another program, as asv makes one a
-commit. It may be a virtual environment or a container's own Python; nothing is written into it.
-What a build needs besides its environment, an entry of ``engine/builds.toml`` and a lock, is put
-into a home of its own (``HYBRIDWATCH_HOME``), with links to what every home has. The lock says what
-the environment really holds.
+``adopt`` makes a build of an environment that another program made, as asv one a commit, or of a
+container's Python. Nothing is written into it: entry and lock go into a home of its own.
 """
 
 import re
@@ -53,13 +50,7 @@ _NO_VARIABLES: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The vLLM of an interpreter.
-
-    Attributes:
-        distribution: The package that brings it.
-        held: Every package, as lines of a lock.
-        has_plugin: Whether the engine plugin is installed with it.
-    """
+    """The vLLM of an interpreter, what requires it, and every package as lines of a lock."""
 
     package: Path
     distribution: str
@@ -97,12 +88,10 @@ def look_at(python: Path) -> Installed:
 def unspaced_interpreter(build: BuildSpec, work: Path) -> Path:
     """Name the interpreter of a build so that no folder of its environment has white space in it.
 
-    An engine compiles while it works. torch names its own folders to the compiler without quotes,
-    and vLLM its libraries to the loader: in a checkout ``my work`` an engine would come up, and end
-    at the first request for logprobs. Python finds the packages of an environment by the name that
-    it is started with, a link's too.
-
-    The link is made in ``work`` only where it is needed, and lasts as long as the engine lives.
+    torch names its folders to the compiler without quotes, and vLLM its libraries to the loader:
+    the engine would come up, and end at the first request for logprobs. Python also finds its
+    packages by the name of a link, made in ``work`` where it is needed, for as long as the engine
+    lives.
     """
     engines, link = build.environment.parent, work / _ENGINES
     if not _is_spaced(engines):
@@ -122,13 +111,9 @@ def _is_spaced(path: Path) -> bool:
 
 
 def make_stand_in(folder: Path, python: Path, packages: Sequence[Path] = ()) -> None:
-    """Make a folder with ``bin/python``; what was there before is removed.
+    """Make a folder anew with ``bin/python``, which starts ``python`` with ``packages`` first.
 
-    A link to the interpreter would not do: Python looks for the packages of a virtual environment
-    next to the name that it was started by.
-
-    ``python`` is the interpreter by the name that it is to be started with. The folders of
-    ``packages`` come before the interpreter's own packages, also in the processes that it starts.
+    No link: Python looks for a virtual environment's packages next to the name it is started by.
     """
     if folder.is_symlink():
         folder.unlink()
@@ -156,11 +141,7 @@ def output_of(
     given: str = "",
     variables: Mapping[str, str] = _NO_VARIABLES,
 ) -> str:
-    """Run a module to its end: ``words`` are the module and its arguments.
-
-    Messages begin with ``who``. ``given`` is the standard input; ``variables`` are added to our
-    environment.
-    """
+    """Run a module to its end; messages begin with ``who``; ``given`` is the standard input."""
     try:
         done = subprocess.run(
             python_command("-m", *words, python=python),
@@ -194,10 +175,8 @@ def adopt(
 ) -> BuildSpec:
     """Make an environment a build of a home of its own.
 
-    ``python`` is the interpreter by the name that it was started with. ``checkout`` has the
-    scenarios, models, oracles, results and the engine plugin. ``into`` is the home; it is made when
-    missing, and its builds of other names stay. A build with the name of one of the checkout's gets
-    that one's variants.
+    ``python`` is named as it was started. The home ``into`` keeps builds of other names, and links
+    what ``checkout`` has; a build named as one of its own gets that one's variants.
     """
     if is_extending(checkout):
         raise BuildError(
@@ -249,11 +228,10 @@ def _variants(checkout: Path, name: str, release: str) -> dict[str, Any]:
 
 
 def _like(checkout: Path, accelerator: str, release: str) -> BuildSpec | None:
-    """The checkout's newest build of this accelerator that is no newer than a release.
+    """The checkout's newest build of this accelerator that is no newer, or else the oldest.
 
-    The oldest one when all are newer. What it says of variables and flags holds here, too: on a CPU
-    an engine without the variables reserves nearly the whole memory, and adds its numbers up in
-    another order each time.
+    Its variables and flags count: without them an engine on a CPU reserves nearly the whole memory,
+    and adds its numbers up in another order each time.
     """
     alike = [b for b in load_builds(checkout).values() if b.accelerator == accelerator]
     alike.sort(key=lambda build: list_numbers(build.release))

@@ -1,7 +1,4 @@
-"""Adds engine builds of the user's own: a patched tree, a wheel, an environment that is there.
-
-They are next to the shipped ones, in a file of this machine (``.engines/builds.toml``).
-"""
+"""Adds builds of the user's own to this machine's file: a patched tree, a wheel, an environment."""
 
 import re
 import shutil
@@ -18,8 +15,14 @@ from hybridwatch.engines import pip
 from hybridwatch.engines.builds import OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.check import require_readable
-from hybridwatch.engines.code_tree import CodeTree, code_tree, lay_tree, unpack_wheel
-from hybridwatch.engines.commits import commit_tree, find_sha
+from hybridwatch.engines.code_tree import (
+    CodeTree,
+    code_tree,
+    commit_tree,
+    find_sha,
+    lay_tree,
+    unpack_wheel,
+)
 from hybridwatch.engines.install import InstallState, Say, mark_finished, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.pip import find_wheel
@@ -33,14 +36,11 @@ _PLUGIN: Final = "plugin"
 
 
 def add_source(home: Path, name: str, folder: Path, base: str = "", commit: str = "") -> BuildSpec:
-    """Add the Python code of a folder, over the compiled parts of the nearest release.
+    """Add a checkout's or package's Python code over the compiled parts of the nearest release.
 
-    ``folder`` is a checkout of vLLM, or a copy of its package. With ``commit`` the code is that
-    commit's of the folder's git repository; when empty the files as they are there. ``base`` is an
-    installed build to lay the code over; the nearest release's when empty. A build of this name
-    that was added before is replaced.
-
-    Where the release's compiled parts or packages do not fit, the error has the files that say so.
+    Without ``commit`` of its repository the files count as they are there. ``base`` is an installed
+    build to lay the code over, if not the nearest. It replaces a build of this name. Where compiled
+    parts or packages do not fit, the error has the files that say so.
     """
     _check_name(home, name)
     origin = {"source": str(folder.resolve())}
@@ -65,7 +65,6 @@ def remove_build(home: Path, name: str) -> None:
 def _add_tree(
     home: Path, name: str, tree: CodeTree, base: str, origin: Mapping[str, str]
 ) -> BuildSpec:
-    """Lay code over a release; ``origin`` says where it is from."""
     below = _base(home, base, lambda builds: _nearest(tree, builds))
     found = look_at(below.interpreter)
     if tree.checkout and not tree.has_release(below.release):
@@ -89,10 +88,7 @@ def _add_tree(
 
 
 def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
-    """Add a wheel of vLLM, with the packages of a release.
-
-    ``name`` and ``base`` are as for ``add_source``.
-    """
+    """Add a wheel of vLLM, with the packages of a release, as ``add_source`` adds a folder."""
     _check_name(home, name)
     wanted = wheel.name.split("-")[1] if wheel.name.count("-") > 1 else ""
     below = _base(home, base, lambda builds: _not_newer(builds, wanted))
@@ -102,11 +98,7 @@ def add_wheel(home: Path, name: str, wheel: Path, base: str = "") -> BuildSpec:
 def add_release(
     home: Path, name: str, release: str, base: str = "", *, say: Say = lambda _: None
 ) -> BuildSpec:
-    """Add a release that pip can have, with the packages of an installed one.
-
-    ``release`` is a version, or the address of a wheel. ``say`` takes what is looked for, and why
-    that. The others are as for ``add_source``.
-    """
+    """Add a version, or the wheel at an address, with the packages of an installed release."""
     _check_name(home, name)
     address = "/" in release
     below = _base(home, base, lambda builds: _not_newer(builds, "" if address else release))
@@ -122,11 +114,7 @@ def add_release(
 
 
 def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str = "") -> BuildSpec:
-    """Add the wheel that an index has of a commit, with the packages of an installed release.
-
-    ``commit`` has all 40 digits; ``index`` is as for ``pip.find_wheel``. ``base`` is as
-    for ``add_source``; its accelerator chooses among the indexes and their wheels.
-    """
+    """Add the wheel that an index has of a commit (40 digits), for the accelerator of ``base``."""
     _check_name(home, name)
     newest = _base(home, base, lambda builds: _not_newer(builds, ""))
     found = find_wheel(commit, newest.accelerator, index)
@@ -144,8 +132,7 @@ def add_commit(home: Path, name: str, commit: str, base: str = "", *, index: str
 def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec:
     """Add an environment that is there already; nothing is written into it.
 
-    ``base`` is the build whose variables and flags its engine gets; when empty the newest that is
-    no newer and brought by the same distribution.
+    It gets variables and flags of ``base``, or else of the newest fitting build that is no newer.
     """
     _check_name(home, name)
     found = look_at(python.absolute())  # Python follows a link, and looks next to it
@@ -181,7 +168,6 @@ def _check_name(home: Path, name: str) -> None:
 def _over_wheel(
     below: BuildSpec, name: str, wheel: Path, origin: Mapping[str, str], revision: str = ""
 ) -> BuildSpec:
-    """Make an environment that is another build's but for the package of a wheel."""
     found = look_at(below.interpreter)
     entry: dict[str, Any] = {"origin": origin}
 
@@ -195,7 +181,6 @@ def _over_wheel(
 def _over(
     below: BuildSpec, name: str, entry: dict[str, Any], lay: Callable[[Path], None]
 ) -> BuildSpec:
-    """Make an environment that is another build's but for the package ``vllm``."""
     folder = below.home / ".engines" / name
     fresh = folder.with_name(f"{name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -212,7 +197,6 @@ def _over(
 
 
 def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
-    """Write a build into the file of own ones, and call its environment finished."""
     file = home / OWN_FILE
     with _claimed(file):
         _write(file, {**written_tables(file), name: entry})
@@ -244,7 +228,6 @@ def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
 def _base(
     home: Path, named: str, choose: Callable[[Sequence[BuildSpec]], list[BuildSpec]]
 ) -> BuildSpec:
-    """Find the installed build that code is laid over."""
     if named:
         build = named_build(named, home)
         if build.origin or build.variant_of:
@@ -265,7 +248,6 @@ def _base(
 
 
 def _nearest(tree: CodeTree, builds: Sequence[BuildSpec]) -> list[BuildSpec]:
-    """Find the builds of the release that a tree is nearest to."""
     if tree.checkout is None:
         return [one for one in builds if one.release == tree.version]
     away = {one.name: tree.distance(one.release) for one in builds if tree.has_release(one.release)}
@@ -303,10 +285,6 @@ def _version(release: str) -> Version:
 
 
 def _pretend_installed(folder: Path, engine: Path) -> None:
-    """Write the metadata by which vLLM finds the plugin, which that environment does not have.
-
-    ``engine`` is the plugin's project, which has its name.
-    """
     project = tomllib.loads((engine / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name, version = project["name"], project["version"]
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"

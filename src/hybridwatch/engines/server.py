@@ -1,8 +1,7 @@
 """A vLLM engine, or two that share the work of each request: start it, check its health, stop it.
 
 Of a pair one computes prompts, the other answers. vLLM's NIXL connector moves the attention cache
-and the Mamba state from the prefill engine to the decode engine; ``pair_proxy`` sends each request
-through both. Everything is on this machine and listens on loopback only.
+and the Mamba state between them; ``pair_proxy`` sends each request through both.
 """
 
 import json
@@ -40,11 +39,7 @@ machine, which takes longer than most requests."""
 
 
 def free_port() -> int:
-    """A TCP port that no process listens on at the moment.
-
-    An engine takes half a minute until it listens. So the port is not one of those that the system
-    gives to any process that asks: another could have it by then.
-    """
+    """A port no process listens on; none that the system gives to others until the engine is up."""
     with socket.socket() as probe:
         for port in SystemRandom().sample(_PORTS, _TRIES):
             with suppress(OSError):
@@ -80,10 +75,7 @@ class Stopped:
 
 
 class EngineServer(Stopped):
-    """One running engine on a free loopback port; a context manager.
-
-    It is made when it is up; with ``wait`` false ``wait_until_up`` is the caller's to call.
-    """
+    """One engine on a free port; a context manager. Without ``wait`` it is made before it is up."""
 
     def __init__(self, launch: Launch, log: Path, *, wait: bool = True) -> None:
         self.launch = launch
@@ -190,11 +182,7 @@ _OF_ACCELERATOR: Final = {
 
 
 def pair_launch(launch: Launch, role: str) -> Launch:
-    """The same engine as one of a pair, with a free port for the connector's side channel.
-
-    ``launch`` is the engine as if it were alone, with the pair's GPUs: ``prefill`` gets the first
-    of them, ``decode`` the last.
-    """
+    """The same engine as one of a pair: ``prefill`` gets the first GPU, ``decode`` the last."""
     transfer = {
         "kv_connector": "NixlConnector",
         "kv_role": "kv_both",
@@ -220,11 +208,8 @@ def pair_launch(launch: Launch, role: str) -> Launch:
 class DisaggregatedServer(Stopped):
     """A prefill and a decode engine behind one address; a context manager.
 
-    The two differ in nothing but what the proxy asks of them, and each answers on its own address
-    too: a request sent straight to one of them is computed there from beginning to end.
-
-    ``log`` is the proxy's; the engines' logs are next to it, ``x.prefill.log`` and ``x.decode.log``
-    for ``x.log``.
+    A request sent straight to one of them is computed there from beginning to end. ``log`` is the
+    proxy's; the engines' are next to it: ``x.prefill.log`` and ``x.decode.log`` for ``x.log``.
     """
 
     def __init__(self, launch: Launch, log: Path) -> None:

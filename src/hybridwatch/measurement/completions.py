@@ -30,12 +30,7 @@ _NO_NUMBERS: Final = "Out of range float values"
 
 
 class Reply(NamedTuple):
-    """An answer, with what no record keeps of it.
-
-    Attributes:
-        text: The text of its tokens, as the server gives it.
-        streamed: Whether it came chunk by chunk.
-    """
+    """An answer with its text, as the server gave it, perhaps chunk by chunk."""
 
     completion: Completion
     text: str = ""
@@ -43,10 +38,7 @@ class Reply(NamedTuple):
 
 
 def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a request down for ``/v1/completions``.
-
-    ``model`` is the name under which the engine serves it; ``wanted`` is added, such as ``WANTED``.
-    """
+    """Write a request for ``/v1/completions``; ``wanted`` is added, such as ``WANTED``."""
     body: dict[str, Any] = {
         "model": model,
         "prompt": request.prompt,
@@ -69,10 +61,7 @@ def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -
 
 
 def join_stream(text: str) -> dict[str, Any]:
-    """Make of a stream of server-sent events the answer that would have come whole.
-
-    An error that ended the stream is under ``error``, as in an answer.
-    """
+    """Make of server-sent events the answer that would have come whole, with a final ``error``."""
     lines = (line for line in text.split("\n") if line.startswith("data: "))
     events = (line.removeprefix("data: ").strip() for line in lines)
     answer: dict[str, Any] = {}
@@ -103,11 +92,10 @@ def joined(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def parse_completion(prompt: Sequence[int], choice: Mapping[str, Any]) -> Completion:
-    """Read an answer to the token ids of a prompt.
+    """Read an answer, all its choices ``joined``, to the token ids of a prompt.
 
-    ``choice`` is the only one of the answer's ``choices``, or all of them ``joined``. There are no
-    logarithms where the engine gave none, or not one for each token. The prompt's tokens come first
-    if their logarithms were requested, as the engine names them: it may name others.
+    Where not each token has a logarithm, none has. The prompt's tokens come first if their
+    logarithms were requested, as the engine names them: it may name others.
     """
     of_prompt = [next(iter(one.items())) for one in (choice.get("prompt_logprobs") or ())[1:]]
     tokens = (*(int(token) for token, _ in of_prompt), *choice["token_ids"])
@@ -125,27 +113,17 @@ def parse_completion(prompt: Sequence[int], choice: Mapping[str, Any]) -> Comple
 
 
 def is_without_numbers(status: int, text: str) -> bool:
-    """Whether an engine computed an answer, and its logarithms are no numbers.
-
-    A state that was read from the wrong place often gives NaN, so this is what a bug looks like and
-    no failure to measure it.
-    """
+    """Whether the logarithms of an answer are no numbers: a bug, no failure to measure it."""
     return status == _REFUSED and _NO_NUMBERS in text
 
 
 def is_null_among(choice: Mapping[str, Any]) -> bool:
-    """Whether a streamed answer has logarithms that are no numbers: JSON has null in their place.
-
-    An answer in one piece is refused then (``is_without_numbers``).
-    """
+    """Whether a streamed answer has null for logarithms that are no numbers, and JSON."""
     return None in ((choice.get("logprobs") or {}).get("token_logprobs") or ())
 
 
 def without_tokens(prompt: Sequence[int]) -> Completion:
-    """Give what is kept where no token is known.
-
-    Either the logarithms are no numbers, or the client went away before it was answered.
-    """
+    """What is kept where logarithms are no numbers, or the client went away before its answer."""
     return Completion(prompt_digest(prompt), ())
 
 
@@ -167,10 +145,7 @@ def _close_calls(
 
 
 def with_streams(waves: Sequence[PlannedWave], number: int) -> tuple[PlannedWave, ...]:
-    """Have every second request of a trial answered chunk by chunk; in the next trial, the others.
-
-    ``number`` is the trial's.
-    """
+    """Stream every second request of a trial; in the next ``number``, the others."""
     places = count(number)
     return tuple(
         replace(
@@ -194,11 +169,7 @@ def _can_stream(request: PlannedRequest) -> bool:
 
 
 def count_wrong_streams(replies: Sequence[Reply], whole: Sequence[Reply]) -> int | None:
-    """Count the streamed answers whose text is not that of the same tokens in one piece.
-
-    The second answers are to the same requests. Other tokens are other texts, and counted elsewhere
-    (``is_another``). ``None`` comes when no request has the same tokens, streamed and whole.
-    """
+    """Count the streamed answers with another text than the same tokens whole; ``None`` of none."""
     same = [
         (one.text, other.text)
         for one, other in zip(replies, whole, strict=True)
@@ -213,10 +184,9 @@ def count_wrong_streams(replies: Sequence[Reply], whole: Sequence[Reply]) -> int
 def unrepeated(
     waves: Sequence[PlannedWave], answered: Sequence[Completion], dtype: str
 ) -> int | None:
-    """Count the requests of waves that ask again whose tokens are other ones than the first time.
+    """Count the requests of waves that ask again and get tokens that rounding cannot make.
 
-    ``dtype`` is of the engine's weights: chunks and neighbours may be others the second time, so a
-    difference that rounding can make does not count. ``None`` comes when no wave asks again.
+    Chunks and neighbours may differ the second time. ``None`` comes when no wave asks again.
     """
     if not any(wave.again for wave in waves):
         return None
@@ -227,7 +197,6 @@ def unrepeated(
 def _pairs(
     waves: Sequence[PlannedWave], answered: Sequence[Completion]
 ) -> Iterator[tuple[Completion, Completion]]:
-    """Give what was said to each request the first time and again."""
     begins = accumulate((len(wave.requests) for wave in waves), initial=0)
     placed = zip(waves, begins, strict=False)
     for (first, begin), (second, begin_again) in pairwise(placed):
@@ -239,10 +208,7 @@ def _pairs(
 
 
 def is_another(one: Completion, other: Completion, bound: float) -> bool:
-    """Whether two answers to one request part where neither held both tokens for as likely.
-
-    ``bound`` is in nats: up to that a difference is a near tie, which rounding can decide.
-    """
+    """Whether two answers part by more than a near tie of ``bound`` nats in either."""
     at = position_of_parting(one, other)
     if at is None:
         return False

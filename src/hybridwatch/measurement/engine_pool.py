@@ -41,10 +41,7 @@ _IN: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 @dataclass(slots=True)
 class _Slot:
-    """The place of one engine: how to start it, of which commit its model is, if it is there.
-
-    One that ``coming`` names was started and has not answered yet.
-    """
+    """An engine's place; the one ``coming`` was started and has not answered yet."""
 
     launch: Launch
     client: LoadClient
@@ -60,17 +57,14 @@ class EnginePool:
 
     Sides of one named build share one live engine and differ by the fixes switched on it, so both
     run in the same process and memory, seconds apart. Sides of other builds have an engine each,
-    and so have sides that differ in a fix which acts while the engine starts, and all sides where
-    they are to be kept apart.
+    and so have sides that differ in a fix which acts while the engine starts.
 
     Attributes:
-        scenario: What is run.
         sides: The builds, baseline first.
         gpus: Those that engines may use, as CUDA numbers them; none where all compute on a CPU.
         shared: Asks the documents of accuracy trials, here and elsewhere; None for one of its own.
         apart: Whether each side has an engine of its own even for the same build.
         plugin_settings: More settings of the plugin: lists of folders by key.
-        lm_eval: Asks the documents.
     """
 
     scenario: Scenario
@@ -122,7 +116,6 @@ class EnginePool:
         self._slots.clear()
 
     def _place(self, side: int) -> str:
-        """Name of the engine that a side is measured on."""
         place = _place(self.sides[side])
         return f"{place}.{side + 1}" if self.apart else place
 
@@ -156,11 +149,7 @@ class EnginePool:
         return self._slots[self._place(side)].client
 
     def start_ahead(self) -> None:
-        """Let the baseline's engine come up while something else is measured.
-
-        A side that needs it waits for the rest. A pair of engines is left out: the second of them
-        may have to wait for the first.
-        """
+        """Let the baseline's engine come up; not a pair's, whose second may have to wait."""
         name = self._place(0)
         slot = self._slots[name]
         if slot.starts == 0 and not slot.launch.engine.disaggregated:
@@ -185,8 +174,7 @@ class EnginePool:
     def running(self, side: int) -> LiveEngine:
         """The engine that a side was given by ``make_ready``.
 
-        Within a trial none is started again: the trial would measure an engine that is not ready,
-        and the death of the one before would be lost.
+        Another would not be ready within a trial, and the first one's death would be lost.
         """
         name = self._place(side)
         engine = self._slots[name].engine
@@ -253,10 +241,7 @@ class EnginePool:
         return engine
 
     def reference(self, side: int) -> EngineSetting:
-        """How the engine of a side says what is right: fixed, no graph replayed, no drafts.
-
-        No dummy batches either, but those that a data-parallel engine runs by itself.
-        """
+        """The engine's setting for right answers: fixed, no graph replay, drafts, dummy batches."""
         engine = self.running(side)
         right = dict.fromkeys(self._needed(engine), True)
         return EngineSetting(self._wishes(side, engine) | right, eager=True, speculate=False)
@@ -287,11 +272,7 @@ class EnginePool:
         }
 
     def identify(self, side: int) -> EngineBuild:
-        """Say what a side really is, by its engine's own report after switching.
-
-        An engine that does not come up because of what was switched at its start is known by its
-        code and by what was asked.
-        """
+        """Say what a side is by its engine's report; if that cannot start, by code and request."""
         request = self.sides[side]
         try:
             facts = self.make_ready(side).control.identity()
@@ -318,7 +299,6 @@ class EnginePool:
         )
 
     def _flags(self, side: int, settings: Mapping[str, Any]) -> dict[str, str]:
-        """What shaped an engine besides its build, as a record keeps it."""
         slot = self._slots[self._place(side)]
         args = self.scenario.engine.model_dump(mode="json", exclude_none=True)
         flags = {key: _flag(value) for key, value in args.items()} | dict(
@@ -357,19 +337,16 @@ def _live(server: Server) -> LiveEngine:
 
 
 def _at_start(side: BuildRequest) -> dict[str, bool]:
-    """The fixes of a side that cannot be switched on a live engine."""
     at_start = start_fixes()
     return {fix: wanted for fix, wanted in side.switches.items() if fix in at_start}
 
 
 def _place(side: BuildRequest) -> str:
-    """Name of the engine that a side is measured on."""
     switches = "".join(f"{'+' if on else '~'}{fix}" for fix, on in _at_start(side).items())
     return f"{side.engine_name}{switches}"
 
 
 def _on_runner(engine: EngineArgs, side: BuildRequest) -> EngineArgs:
-    """The scenario's engine on the model runner that a side's label chooses."""
     if side.model_runner is None:
         return engine
     return engine.model_copy(update={"model_runner": side.model_runner})

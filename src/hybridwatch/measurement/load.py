@@ -33,13 +33,7 @@ from hybridwatch.system import nvidia
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """Everything one trial needs; its engine has been made ready for the side.
-
-    Attributes:
-        pool: Holds engine, client and scenario.
-        number: Which trial of its phase and side, from 0.
-        wait_for_other: Waits until the other side of a duet is about to be loaded, too.
-    """
+    """What trial ``number`` of a side needs, ready; sides of a duet wait for each other."""
 
     pool: EnginePool
     side: int
@@ -81,12 +75,7 @@ def run_load(trial: TrialContext, load: Generation) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the timed load took.
-
-    Attributes:
-        made: Steps of the engine from before the load until after it; None if it counts none.
-        worked_s: Processor time of the engine in the same span.
-    """
+    """Steps of the engine (if counted) and its processor time, from before a load till after it."""
 
     result: Mapping[str, Any]
     made: StepCounts | None
@@ -96,8 +85,7 @@ class Loaded:
 def work_of_load(trial: TrialContext, load: Generation) -> Loaded:
     """Load the engine once, and say what it worked.
 
-    An engine that gave other tokens meanwhile than the client received is an error: somebody else
-    used it, or it counts what it did not do. Its steps, and the seconds, are not the load's alone.
+    Tokens that the client did not receive are an error: steps and seconds are not its alone.
     """
     server = trial.engine.server
     before, worked_before = read_step_counts(server), _processor_seconds(server)
@@ -114,7 +102,6 @@ def work_of_load(trial: TrialContext, load: Generation) -> Loaded:
 
 
 def _processor_seconds(server: Server) -> float:
-    """What the engines behind an address have worked since they began, of a pair both."""
     return sum(engine.processor_seconds() for engine in server.servers)
 
 
@@ -133,12 +120,8 @@ def samples_of_steps(
 ) -> tuple[Sample, ...]:
     """How fast the engine stepped, how full its steps were, and how much work each was.
 
-    The first two together with the tokens that a request got per step make up the output
-    throughput, to the last digit:
+    The first two with the tokens that a request got per step make up the output throughput:
     ``tokens / s = steps / s * requests / step * tokens / (request and step)``.
-
-    ``made`` and ``worked_s`` are of the engine from before the load until after it, all its
-    processes together.
     """
     return (
         Sample("engine_step_rate", (made.steps / result["duration"],)),
@@ -149,7 +132,6 @@ def samples_of_steps(
 
 
 def _acceptance(result: Mapping[str, Any]) -> Iterator[Sample]:
-    """What became of the drafts; nothing when the engine made none."""
     if not result.get("spec_decode_num_drafts"):
         return
     yield from accepted_drafts(
@@ -160,11 +142,9 @@ def _acceptance(result: Mapping[str, Any]) -> Iterator[Sample]:
 
 @contextmanager
 def compute_joules(gpus: Sequence[str]) -> Iterator[Callable[[], float | None]]:
-    """Give a function that reads a counter of joules, of which only differences mean something.
+    """Read a counter of joules, if all GPUs have one, of which only differences mean something.
 
-    Another engine on the same GPUs takes its share of it, idle or not: both sides of a session
-    share theirs with the same ones. The function gives ``None`` where there is no GPU, or one that
-    does not count.
+    Another engine on the same GPUs takes its share of it, for both sides alike.
     """
     if not gpus:
         yield lambda: None
@@ -194,13 +174,9 @@ def sweep(
 ) -> tuple[tuple[Sample, ...], Curve]:
     """Load an engine that was made ready with one load after the other.
 
-    The samples are those by which the trial is compared.
-
-    Before each but the first it is put back to where the first began, so that no prompt is found
-    in a cache because another load had the same.
-
-    In a duet both sides meet before each load. By the processor's clock a point is not what users
-    see but what the engine works for it, as a duet needs it, where engines wait for each other.
+    Before each but the first it is put back, so that no prompt is found in a cache because another
+    load had the same. By the processor's clock, as a duet needs it where engines wait for each
+    other, a point is the work of the engine, not what users see.
     """
     base = trial.scenario.workload.generation
     loads = in_order(wanted.loads, trial.number)
@@ -221,7 +197,6 @@ def sweep(
 def _load_with_each(
     trial: TrialContext, loads: Sequence[Generation]
 ) -> tuple[list[Loaded], list[float | None]]:
-    """Load the engine with each, and say what it gave and how many joules its GPUs took."""
     engine, made, taken = trial.engine, list[Loaded](), list[float | None]()
     with compute_joules(engine.server.launch.gpus) as read:
         for load in loads:
@@ -236,10 +211,9 @@ def _load_with_each(
 
 
 def in_order(loads: Sequence[float], number: int) -> Sequence[float]:
-    """Say in which order a side's trial visits the loads.
+    """Order loads two trials up, two down; within each two the sides take turns (``plan``).
 
-    Two trials up, two down: within each two the sides take turns as well (``plan``), so that a
-    machine that drifts steadily slows every load of both sides by the same amount.
+    So a machine that drifts steadily slows every load of both sides by the same amount.
     """
     return loads if number // 2 % 2 == 0 else loads[::-1]
 
@@ -269,10 +243,7 @@ def _worked_point(load: float, loaded: Loaded) -> Point:
 
 
 def _work(made: Sequence[Loaded], metric: str) -> tuple[Sample, ...]:
-    """What a step of all loads together worked; on a noisy machine it decides.
-
-    Nothing when the engine does not count its steps.
-    """
+    """Work of a step of all loads, which decides on a noisy machine, if steps are counted."""
     steps = sum(one.made.steps for one in made if one.made is not None)
     if not steps:
         return ()

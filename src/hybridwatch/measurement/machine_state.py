@@ -1,9 +1,8 @@
 """The machine around a trial: a calibration kernel, what others use of it, its clocks, its GPUs.
 
-The kernel is a fixed piece of work in this process. An engine that became slower leaves it alone;
-a machine that became slower (clock, heat, neighbours) slows both. GPUs are read in a thread that
-asks the driver at a steady pace. The calls are host calls that leave the interpreter free; nothing
-is put on a GPU. ``analysis.machine_state`` judges what was seen.
+A slower engine leaves the kernel alone; a slower machine (clock, heat, neighbours) slows both. A
+thread asks the driver of GPUs at a steady pace, by host calls that put nothing on a GPU.
+``analysis.machine_state`` judges what was seen.
 """
 
 import os
@@ -40,12 +39,7 @@ ours on it: the context that a process needs to compute there takes more."""
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """The GPUs that the engines of a session may use.
-
-    Attributes:
-        devices: In the engines' order; none where every build computes on the processor.
-        before: A reading of each from before the first engine was started.
-    """
+    """GPUs for a session's engines, in their order, and readings before the first was started."""
 
     devices: tuple[Device, ...] = ()
     before: tuple[Reading, ...] = ()
@@ -160,8 +154,7 @@ def _throttled(seen: Sequence[Reading]) -> dict[str, float] | None:
 def _others(before: Reading, seen: Sequence[Reading], ours: Collection[int]) -> int | None:
     """The most bytes that others held.
 
-    Where the driver lists processes by the numbers we know them by, it says so itself. Where it
-    does not, as in most containers, what was held before our first engine was started is left.
+    Where the driver does not list our processes, as in most containers: what was held before.
     """
     listed = [one.processes for one in seen if one.processes]
     if any(pid in ours for processes in listed for pid in processes):
@@ -188,10 +181,7 @@ _NO_GPUS: Final = Gpus()
 
 
 def kernel() -> float:
-    """Do the work once: integers in Python, floats in NumPy, memory. About ten milliseconds.
-
-    The result is the same every time and everywhere, to the last digits of a sine.
-    """
+    """Do the same integers, floats and memory once: ten milliseconds, one result everywhere."""
     state = 1
     for _ in range(_INTEGERS):
         state = (state * 1103515245 + 12345) % 2147483648
@@ -234,13 +224,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessorTime:
-    """Processor seconds since the machine and we started.
-
-    Attributes:
-        total: Of the machine, idle ones included; all processors together.
-        idle: Of the machine, waiting included.
-        ours: Of this process and all that descend from it: client and engines.
-    """
+    """Processor seconds of the machine, idle and waiting ones, and of us with our descendants."""
 
     total: float
     idle: float
@@ -277,7 +261,6 @@ def _material() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _clock_hz() -> float | None:
-    """Mean clock of the processors that we may use."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

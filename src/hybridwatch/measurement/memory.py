@@ -1,13 +1,10 @@
 """What an engine takes in memory: its processes before and after a timed load, its cache at rest.
 
-After requests of the same kind a process that gives everything back holds as much as before, but
-for what it allocates now and then for many requests at once. So a trial asks twice: growth is what
-both the load and a few more requests show, and what cannot be distinguished from none counts as
-``LEAST_GROWTH``.
+A healthy process still allocates now and then for many requests at once. So growth is what both the
+load and a few more requests show; at least ``LEAST_GROWTH``.
 """
 
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -40,10 +37,7 @@ _POLL_S: Final = 0.002
 
 
 def begin_memory(trial: TrialContext) -> ProcessMemory | None:
-    """Read what the processes of an engine at rest hold, before a trial; peaks begin again.
-
-    Of a sweep nothing is read: its loads are not alike.
-    """
+    """Read what an engine at rest holds, and forget peaks; not of a sweep, with unlike loads."""
     if trial.scenario.sweep is not None:
         return None
     found = _read(trial.engine)
@@ -53,10 +47,7 @@ def begin_memory(trial: TrialContext) -> ProcessMemory | None:
 
 
 def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tuple[Sample, ...]:
-    """Say what an engine holds when a trial's load is over, and by how much a request made it grow.
-
-    Nothing where the system does not tell what processes hold.
-    """
+    """What an engine holds after a trial's load, and by how much a request made it grow."""
     trial.engine.control.drain()
     after = _read(trial.engine)
     if before is None or after is None:
@@ -78,21 +69,17 @@ def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tupl
 def _read(engine: LiveEngine) -> ProcessMemory | None:
     """Read what is in use, without what was freed and is kept for later."""
     engine.control.trim()
-    return _add_up([one.read_memory() for one in engine.server.servers])
-
-
-def _count_requests(trial: TrialContext) -> int:
-    """Count the requests of a trial: of its load, and of the prelude before it."""
-    workload = trial.scenario.workload
-    waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
-    return workload.generation.prompts + sum(len(wave.requests) for wave in waves)
-
-
-def _add_up(parts: Sequence[ProcessMemory | None]) -> ProcessMemory | None:
+    parts = [one.read_memory() for one in engine.server.servers]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
     return ProcessMemory(sum(one.resident for one in known), sum(one.peak for one in known))
+
+
+def _count_requests(trial: TrialContext) -> int:
+    workload = trial.scenario.workload
+    waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
+    return workload.generation.prompts + sum(len(wave.requests) for wave in waves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +91,7 @@ class Capacity:
 
 
 def read_capacity(trial: TrialContext) -> Capacity:
-    """Ask an engine at rest what fits into its cache, and how much of that one request takes.
-
-    Nothing of several engines behind an address, whose caches are not one.
-    """
+    """Ask one engine at rest what fits into its cache, and how much of that one request takes."""
     engine = trial.engine
     args = engine.server.launch.engine
     if args.disaggregated or args.data_parallel_size > 1:
@@ -125,11 +109,7 @@ def read_capacity(trial: TrialContext) -> Capacity:
 
 
 def _build_request(trial: TrialContext, number: int = 0) -> PlannedRequest | None:
-    """Make a request of two tokens, its prompt as long as the load's, the same in every trial.
-
-    The waves say which tokens the model knows; without any there is none. Each number has a prompt
-    of its own, as far as there are as many.
-    """
+    """A request of two tokens, as long as the load's, of what the waves know, by ``number``."""
     workload = trial.scenario.workload
     waves = expand(workload.waves, workload.seed)
     known = next((request.prompt for wave in waves for request in wave.requests), ())

@@ -1,8 +1,7 @@
 """``python -m hybridwatch.measurement.overhead``: does the harness slow what it measures?
 
-The same client runs the same load on the same engine twice per pair, once through the harness and
-once as a person would run it by hand, a process of its own; which goes first alternates. Prints one
-JSON object with both series of tokens per second and the ratio of their medians.
+Each pair runs the same load on the same engine, once through the harness and once by hand, in
+alternating order. Prints tokens per second of both and the ratio of their medians.
 """
 
 import argparse

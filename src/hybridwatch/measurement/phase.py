@@ -1,7 +1,4 @@
-"""Measures one trial of each phase, on a prepared engine, as raw samples.
-
-A contract trial that proves nothing is refused: what shall not break was never put to the test.
-"""
+"""Measures one trial of each phase; refuses one that put nothing to the test."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -61,11 +58,7 @@ def require_occasion(fix: str, counts: Mapping[str, Any], unwatched: Mapping[str
 def require_replayed_layers(
     counts: Mapping[str, Any], unwatched: Mapping[str, str], needed: Iterable[tuple[str, int]]
 ) -> None:
-    """Refuse tokens of replays that are none: on a CPU only captured layers are replayed.
-
-    ``unwatched`` is what the probes could not count, with the reasons. ``needed`` are kinds of
-    layers, each with how many of them each graph must replay.
-    """
+    """Refuse tokens of replays without so many layers of each ``needed`` kind in each graph."""
     graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", {})
     if graphs and not layers:
         reason = f": {find_first_reason(unwatched)}" if unwatched else ""
@@ -82,7 +75,6 @@ def require_replayed_layers(
 
 
 def _found(layers: Mapping[str, int], graphs: int) -> str:
-    """What the replayed graphs hold, on average."""
     if not graphs:
         return "that none was replayed"
     return ", ".join(f"{number / graphs:g} {kind}" for kind, number in layers.items())
@@ -155,10 +147,8 @@ class TrialResult:
     """What one trial gave.
 
     Attributes:
-        client_result: JSON of the load client.
         unsupported: Metrics that the probes could not watch in this engine, with the reason.
         completions: Answers of a contract trial, to be compared with those of another engine.
-        curve: Of a performance trial that went through several loads.
     """
 
     samples: tuple[Sample, ...]
@@ -186,7 +176,6 @@ def measure(phase: Phase, trial: TrialContext) -> TrialResult:
 
 
 def _probed(trial: TrialContext, probe: str) -> dict[str, Any]:
-    """Run the timed load under one probe."""
     run_prelude(trial)
     with _watching(trial, probe) as seen:
         run_load(trial, trial.scenario.workload.generation)
@@ -356,10 +345,7 @@ def _host_sync(trial: TrialContext) -> TrialResult:
 
 
 def samples_of_waits(seen: Mapping[str, Any]) -> tuple[Sample, ...]:
-    """How long the steps waited for the device; nothing of an engine that has none to wait for.
-
-    The host-sync probe saw waits with their times only on CUDA.
-    """
+    """How long the steps waited for the device, as the host-sync probe sees on CUDA only."""
     if "wait_seconds_per_step" not in seen:
         return ()
     waits, steps = seen["wait_seconds_per_step"], seen["step_seconds"]
@@ -371,10 +357,7 @@ def samples_of_waits(seen: Mapping[str, Any]) -> tuple[Sample, ...]:
 
 
 def compute_host_work(seen: Mapping[str, Any], phases: Mapping[str, Sequence[float]]) -> HostWork:
-    """Say where the reads and the time of the steps lie.
-
-    ``phases`` has the seconds of each step by phase; a phase that no step went through is left out.
-    """
+    """Say where reads and time of steps lie; ``phases`` have seconds, all 0 if no step had one."""
     most = sorted(seen["sites"].items(), key=lambda site: (-site[1], site[0]))[:SITES_KEPT]
     times, kinds = seen["site_seconds"], seen.get("site_kinds", {})
     return HostWork(

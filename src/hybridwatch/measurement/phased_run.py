@@ -1,7 +1,6 @@
 """Runs several sessions phase by phase: all contracts come before anything is timed.
 
-Every session keeps its engine from its first stage to its last, so each engine is started once. It
-comes up while sessions before it are measured, as long as none of them is timed.
+Each engine is started once, while sessions before it are measured, but never timed.
 """
 
 import tempfile
@@ -31,7 +30,7 @@ STAGES: Final[tuple[tuple[Phase, ...], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class PhaseStep:
-    """One stage of one session.
+    """One stage of one session, and what comes up meanwhile.
 
     Attributes:
         ahead: The session whose engine comes up together with this one's; ``None`` for none.
@@ -48,11 +47,7 @@ class PhaseStep:
 
 
 def plan_steps(phases: Sequence[Sequence[Phase]], at_once: Sequence[int]) -> tuple[PhaseStep, ...]:
-    """Lay out the stages of several sessions.
-
-    ``at_once`` says how many sessions have their engines at the same time, group by group; together
-    all of them. A group is finished before the next begins.
-    """
+    """Lay out sessions in groups that have their engines at once; one ends before the next."""
     steps: list[PhaseStep] = []
     first = 0
     for count in at_once:
@@ -100,12 +95,7 @@ def group_sizes(needs: Sequence[int], free: int) -> tuple[int, ...]:
 
 
 class PhasedRun:
-    """The sessions of several scenarios, made stage by stage; a context manager.
-
-    Args:
-        requests: No budgets, the sides of each of one build, and all on a CPU: the memory of a GPU
-            holds the engines of one session.
-    """
+    """Sessions made stage by stage, each of one CPU build without budget; a context manager."""
 
     def __init__(self, requests: Sequence[SessionRequest]) -> None:
         self._requests = requests
@@ -119,7 +109,6 @@ class PhasedRun:
         )
 
     def __enter__(self) -> Self:
-        """Make room for logs; no engine is started yet."""
         folder = tempfile.TemporaryDirectory(prefix="hybridwatch-")
         self._work = Path(self._folders.enter_context(folder))
         self._lm_eval = self._folders.enter_context(LmEval(self._work))
@@ -128,7 +117,6 @@ class PhasedRun:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every engine and client."""
         with self._folders:
             for number in tuple(self._open):
                 self._end(number)
@@ -136,10 +124,9 @@ class PhasedRun:
     def make(self, step: PhaseStep) -> Run:
         """Make the trials of a step; the run has those of the session's earlier steps, too.
 
-        A session that fails after a whole phase is over, with failed trials for what it lacks.
-
-        A stop raises ``KeyboardInterrupt``; ``cut_short`` says what is worth keeping. An
-        ``EngineError`` means that no engine came up at all, so there is nothing to record.
+        A session that fails after a whole phase has failed trials for what it lacks; an
+        ``EngineError`` leaves nothing to record. After a stop, a ``KeyboardInterrupt``, see
+        ``cut_short``.
         """
         try:
             run = self._make(step)
@@ -200,11 +187,9 @@ class PhasedRun:
 
 
 def _memory(request: SessionRequest) -> int:
-    """Bytes that the engines of a session need; its sides are of one build."""
     build = request.sides[0].spec
     return Needs.of(request.scenario, [build] * list_engines(request.sides)).memory
 
 
 def _phases_left(request: SessionRequest) -> tuple[Phase, ...]:
-    """Phases of which an earlier run has not made every trial."""
     return tuple(dict.fromkeys(one.phase for one in request.left))

@@ -1,20 +1,16 @@
 """Which trials a session makes, in which order, and until when.
 
-Trials can be added until a run is decided or its time is spent. When to look is fixed before the
-first trial, and who judges is handed in: measuring knows no verdicts. A block is one round of every
-timed phase on every side.
+Looks are fixed before the first trial, and judged elsewhere. A block is one round of every timed
+phase on every side.
 
-In a duet both sides are loaded at the same time, so that what disturbs one disturbs the other.
-Trials that follow one another meet other seconds of the machine, and on a busy one these differ by
-more than most changes. Two engines that take turns on one processor every few milliseconds meet the
-same caches, clocks and neighbours (Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy
-in the Cloud", ICPE 2020). Waiting for the processor is no part of what each of them works.
+In a duet both sides are loaded at the same time, so that what disturbs one disturbs the other. On a
+busy machine seconds differ by more than most changes. Engines that take turns on one processor
+every few milliseconds meet the same caches, clocks and neighbours (Bulej et al., "Duet
+Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE 2020); no waiting counts.
 
-What is left is how each start lays an engine out in memory: with busy neighbours two engines of
-one build differ by percents, for as long as they live. So each block has engines of its own, and is
-a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013).
-What can be drawn alike for both sides is: within a block their Python has the same seed of hashes,
-which decides in which order sets go and how full dictionaries lie.
+How a start lays an engine out in memory makes percents for as long as it lives. So each block
+starts its own, as a draw of that as well (Kalibera and Jones, "Rigorous Benchmarking in Reasonable
+Time", ISMM 2013), with one seed of hashes, which decides the order of sets, for both sides.
 """
 
 import math
@@ -36,11 +32,7 @@ from hybridwatch.scenarios.scenario import Scenario, TrialCounts
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """One trial to make.
-
-    ``number`` counts the trials of its phase and side from 0; a warm-up is not compared. ``start``
-    says on which start of the engines it is made, where several share the trials of its phase.
-    """
+    """A trial; ``number`` counts those of its phase and side from 0, ``start`` shared starts."""
 
     phase: Phase
     side: int
@@ -70,9 +62,8 @@ def plan(
     """Lay out a session.
 
     Right before fast: contracts, then accuracy, then times. Sides alternate as A B B A, so that a
-    machine that drifts steadily slows both by the same amount. Each phase that is timed begins
-    with a warm-up of each side, but for a duet, each trial of which is an engine's first. So does
-    each start of the engines that shares in the performance trials.
+    machine that drifts steadily slows both by the same amount. Each timed phase, and each start
+    that shares in performance trials, begins with a warm-up of each side, but no duet does.
     """
     whole = (
         *_alternating(Phase.CONTRACT, sides, counts.contract),
@@ -92,10 +83,7 @@ def plan(
 def plan_start(
     counts: TrialCounts, sides: int, phases: Collection[Phase] = USUAL_PHASES
 ) -> tuple[PlannedTrial, ...]:
-    """Lay out what comes before the first block of a session that goes on until it is decided.
-
-    Contracts and accuracy as in ``plan``, then the warm-ups of all timed phases.
-    """
+    """Lay out contracts, accuracy and warm-ups, before blocks that go on until it is decided."""
     return tuple(
         trial
         for trial in plan(counts, sides, phases)
@@ -118,10 +106,7 @@ def number_starts(counts: TrialCounts, first: int = 0) -> range:
 
 
 def plan_more(sides: int, done: int, rounds: int, starts: range) -> tuple[PlannedTrial, ...]:
-    """Lay out further rounds of performance trials; they alternate on as in ``plan``.
-
-    Without ``starts`` they are made on the engines of those before.
-    """
+    """Lay out rounds of performance trials that alternate on, on ``starts`` or old engines."""
     numbers = range(done, done + rounds)
     if starts and rounds:
         return tuple(_timed(sides, numbers, starts))
@@ -182,12 +167,7 @@ _MINUTE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """How far a run has settled what it asks.
-
-    Attributes:
-        open: Metrics that more timed trials could still settle.
-        of: Metrics that rest on timed trials.
-    """
+    """How many of the metrics that rest on timed trials more of them could still settle."""
 
     open: int
     of: int
@@ -208,11 +188,7 @@ class Budget:
 
 
 class Pace:
-    """The clock of a budget: how long a block takes, and whether one more fits in.
-
-    Args:
-        seconds: From now on.
-    """
+    """The clock of a budget in seconds: how long a block takes, and whether one more fits in."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -246,12 +222,9 @@ def add_until_decided(
 ) -> Run:
     """Add blocks of trials to a run, look by look, until nothing is open or no time is left.
 
-    When the time is spent between two looks, a last one is made of what is there.
-
-    ``run`` has what was measured before: contracts, accuracy, warm-ups; the clock was started with
-    the session. ``make_block`` is given the block's number from 0 and the block to be reached next;
-    ``report`` gets a line after each look. The run that comes back has the looks that were planned
-    and made.
+    When the time is spent between two looks, a last one is made of what is there. ``make_block`` is
+    given the block's number from 0 and the block to be reached next; ``report`` gets a line after
+    each look.
     """
     made: tuple[int, ...] = ()
     run = replace(run, looks=InterimAnalyses(budget.looks, made))
@@ -274,7 +247,6 @@ def add_until_decided(
 
 
 def _progress(budget: Budget, number: int, done: int, standing: BudgetStatus, pace: Pace) -> str:
-    """Tell what is open, and what comes next."""
     look = f"look {number} of {len(budget.looks)}, {done} trials a side"
     if not standing.open:
         return f"{look}: all {standing.of} timed metrics are decided"
@@ -313,10 +285,7 @@ def require_duet(sides: Sequence[BuildRequest], phases: Collection[Phase]) -> No
 
 @contextmanager
 def one_processor() -> Iterator[None]:
-    """Hold this thread, and what it starts, on one processor.
-
-    The last one that we may use: devices interrupt the first more often.
-    """
+    """Hold this thread, and what it starts, on the last processor: the first has interrupts."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(allowed)})
     try:
@@ -328,8 +297,7 @@ def one_processor() -> Iterator[None]:
 class Barrier:
     """Where the sides of a duet wait for each other, each time before they are loaded.
 
-    Not ``threading.Barrier``: breaking it when all have come also wakes with an error those sides
-    that have come and have not gone on yet.
+    Breaking ``threading.Barrier`` when all have come fails sides that have not gone on yet.
     """
 
     def __init__(self, sides: int) -> None:

@@ -1,23 +1,29 @@
-"""Compares the answers of a contract trial with those of an oracle outside the engine.
+"""Compares an engine's answers with an oracle's, and makes one by transformers or an engine."""
 
-Asks an engine what an oracle was asked, and says where it answers otherwise.
-
-No probe is on, no reference pass is made and nothing is stored: it takes seconds once the engine is
-up, for a release that is new or a tree that was patched.
-"""
-
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.oracle import Drafts, Waves, answer
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.accuracy.oracle import error_in, find_path, load, wrong_among
+from hybridwatch.measurement.accuracy.oracle import (
+    Oracle,
+    error_in,
+    find_path,
+    load,
+    model_digest,
+    wrong_among,
+)
+from hybridwatch.measurement.completions import parse_completion, without_tokens
+from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.load import TrialContext, run_prelude
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.metrics import WRONG_ANSWERS
 from hybridwatch.records.run import Sample
-from hybridwatch.records.trial_parts import Completion, near_tie_within
+from hybridwatch.records.trial_parts import DIGITS, Completion, near_tie_within
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.scenario import Scenario
 
@@ -27,12 +33,7 @@ _OUTDATED: Final = (
 
 
 class Checked(NamedTuple):
-    """What an oracle says of a trial.
-
-    Attributes:
-        samples: The count of the wrong ones; empty without an oracle.
-        unsupported: Why there is no count, where there should be one.
-    """
+    """The answers, the count of wrong ones, or why there is none; neither without an oracle."""
 
     answered: tuple[Completion, ...]
     samples: tuple[Sample, ...] = ()
@@ -46,10 +47,7 @@ def checked(
     waves: Sequence[PlannedWave],
     answered: tuple[Completion, ...],
 ) -> Checked:
-    """Count the wrong answers of a trial, if its scenario has an oracle that goes so far.
-
-    ``home`` holds the folder of oracles; ``number`` is the trial's, from 0.
-    """
+    """Count the wrong answers of trial ``number``, if the home's oracle goes so far."""
     oracle = load(find_path(home, scenario.answered_by))
     if oracle is None or number >= len(oracle.trials):
         return Checked(answered)
@@ -91,12 +89,7 @@ def _wrong(
 
 
 class WrongAnswer(NamedTuple):
-    """A request that an engine answered otherwise than the oracle.
-
-    Attributes:
-        request: Which of the trial's requests, from 0, in the order of the plan.
-        position: Of the first token that is not right, from 0.
-    """
+    """A request of the plan, from 0, answered otherwise, and the first token that is not right."""
 
     trial: int
     request: int
@@ -124,3 +117,97 @@ def wrong_answers(
         for request, (one, other) in enumerate(zip(found.answered, right, strict=True)):
             if error := error_in(one, other, bound) if one.is_wrong else None:
                 yield WrongAnswer(number, request, *error)
+
+
+Trials = tuple[tuple[Completion, ...], ...]
+
+
+def list_trials(scenario: Scenario, count: int) -> list[Waves]:
+    """Make the requests of a scenario's contract trials, as ``measurement.phase`` does."""
+    workload = scenario.workload
+    return [expand(workload.waves, workload.seed + number) for number in range(count)]
+
+
+def by_transformers(
+    scenario: Scenario, model: Path, build: BuildRequest, count: int, drafts: Drafts = ()
+) -> tuple[Mapping[str, str], Trials]:
+    """Have the requests answered by transformers' plain path, in float32 on the processor.
+
+    The first of the pair says by what. Drafts save time and change nothing.
+    """
+    planned = list_trials(scenario, count)
+    known = [[one for one in trial if one.tokens] for trial in drafts]
+    found = answer(build.spec, model, [_with_right_answers(waves) for waves in planned], known)
+    pairs = zip(planned, found.trials, strict=True)
+    trials = tuple(tuple(_in_place(waves, map(read_answered, trial))) for waves, trial in pairs)
+    return found.made_by, trials
+
+
+def _with_right_answers(waves: Waves) -> Waves:
+    return [
+        replace(wave, requests=tuple(one for one in wave.requests if one.has_right_answer))
+        for wave in waves
+    ]
+
+
+def _in_place(waves: Waves, answers: Iterator[Completion]) -> Iterator[Completion]:
+    """Put answers to the requests that have one; the others have none."""
+    for wave in waves:
+        for request in wave.requests:
+            right = request.has_right_answer
+            yield next(answers) if right else without_tokens(request.prompt)
+
+
+def by_engine(
+    scenario: Scenario, models: Path, build: BuildRequest, count: int
+) -> tuple[Mapping[str, str], Trials]:
+    """Have the requests answered by an engine that is trusted: fixed, no graphs, no drafts."""
+    with (
+        tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
+        EnginePool(scenario, [build], models, Path(work), lambda _: None) as pool,
+    ):
+        trials = tuple(answered_by(pool, waves) for waves in list_trials(scenario, count))
+        identity = pool.identify(0)
+    made_by = {"build": identity.label, "wheel": identity.wheel_digest}
+    return {**made_by, "dtype": scenario.engine.dtype}, trials
+
+
+def answered_by(pool: EnginePool, waves: Waves) -> tuple[Completion, ...]:
+    """Have one trial answered by the first side of an engine pool: fixed, no graphs, no drafts."""
+    engine = pool.make_ready(0)
+    engine.settle(pool.reference(0))
+    answered = drive_whole(engine, waves)
+    requests = (request for wave in waves for request in wave.requests)
+    known = (one for one, r in zip(answered, requests, strict=True) if r.has_right_answer)
+    return tuple(_in_place(waves, known))
+
+
+def build_oracle(
+    scenario: Scenario, model: Path, command: str, made: tuple[Mapping[str, str], Trials]
+) -> Oracle:
+    """Put the answers together with where they come from."""
+    made_by, trials = made
+    return Oracle(
+        schema_version=1,
+        scenario=scenario.id,
+        model=scenario.model,
+        model_digest=model_digest(model),
+        made_by=dict(made_by),
+        command=command,
+        seed=scenario.workload.seed,
+        trials=trials,
+    )
+
+
+def read_answered(answered: Mapping[str, Any]) -> Completion:
+    """Read an answer of the plugin as an engine's, whose logarithms know no bias or penalties."""
+    top: Sequence[Sequence[tuple[int, float]]] = answered["top"]
+    choice = {
+        "token_ids": answered["tokens"],
+        "logprobs": {
+            "token_logprobs": [alternatives[0][1] for alternatives in top],
+            "top_logprobs": [{str(int(t)): value for t, value in pairs} for pairs in top],
+        },
+    }
+    logprobs = tuple(min(0.0, round(value, DIGITS)) for value in answered["logprobs"])
+    return replace(parse_completion(answered["prompt"], choice), logprobs=logprobs)

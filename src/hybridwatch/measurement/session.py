@@ -47,7 +47,6 @@ from hybridwatch.system.stopping import require_wanted
 
 
 def _require_same(begun: Run, earlier: Run | None) -> None:
-    """Refuse to put trials of two machines, builds or kinds of work into one run."""
     for what in ("scenario", "testbed", "builds"):
         if earlier is not None and getattr(begun, what) != getattr(earlier, what):
             raise BuildError(
@@ -61,14 +60,11 @@ def run_session(
     keep: Callable[[Run], None] = lambda _: None,
     made: Callable[[Run, Phase], None] = lambda *_: None,
 ) -> Run:
-    """Measure, and return every raw value.
+    """Measure, and return every raw value; a trial that cannot be measured is a failed one.
 
-    A trial that cannot be measured becomes a failed trial; the session goes on. ``keep`` gets the
-    run of a session that is stopped, if it has a whole round; ``made`` gets the run so far after
-    each phase but the last, and that phase.
-
-    An ``EngineError`` means that no engine came up at all, so there is nothing to record; a stop
-    raises ``KeyboardInterrupt`` (``system.stopping``).
+    ``keep`` gets the run of a stopped session (``KeyboardInterrupt``), if it has a whole round;
+    ``made`` the run so far after each phase but the last. After an ``EngineError`` there is nothing
+    to record: no engine came up at all.
     """
     with tempfile.TemporaryDirectory(prefix="hybridwatch-") as folder:
         try:
@@ -85,13 +81,7 @@ def run_session(
 
 
 class Session:
-    """One scenario on its builds; a context manager, within which its engines live.
-
-    Its trials are made in one go, or phase by phase with other work in between.
-
-    Args:
-        lm_eval: Asks the documents of several sessions; None for one of its own.
-    """
+    """One scenario on its builds, made in one go or phase by phase; a context manager."""
 
     def __init__(self, request: SessionRequest, work: Path, lm_eval: LmEval | None = None) -> None:
         self.request = request
@@ -125,7 +115,6 @@ class Session:
         )
 
     def __enter__(self) -> Self:
-        """Lay out the engines; none is started yet."""
         with ExitStack() as on_error:
             if self._is_duet:
                 on_error.enter_context(one_processor())
@@ -134,7 +123,6 @@ class Session:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End every engine and client."""
         self._held.close()
 
     def make_all(self, made: Callable[[Run, Phase], None] = lambda *_: None) -> Run:
@@ -169,10 +157,7 @@ class Session:
         return self._run
 
     def make(self, phases: Collection[Phase]) -> Run:
-        """Make the trials of some phases, and return the run as far as it is.
-
-        A stop raises ``KeyboardInterrupt``; ``cut_short`` gives the trials before it.
-        """
+        """Make the trials of some phases; ``cut_short`` gives those before a stop."""
         run = self.begin()
         if any(phase in phases for phase in TIMED_PHASES if phase in self.phases):
             for side in range(len(self.request.sides)):
@@ -226,7 +211,6 @@ class Session:
         return number_starts(self.request.scenario.trials, max(made, default=-1) + 1)
 
     def _further(self, run: Run) -> tuple[PlannedTrial, ...]:
-        """Plan the performance trials that are missing beyond the planned ones."""
         sides, done = len(self.request.sides), self.request.scenario.trials.performance
         rounds = self.request.missing(run) if sides > 1 else 0
         further = plan_more(sides, done, rounds, self._further_starts(run))
@@ -236,12 +220,10 @@ class Session:
         return further
 
     def cut_short(self, reason: str) -> Run | None:
-        """Give up what is not measured yet, and return the run, which does not read as whole.
+        """Give up what is not measured yet; ``None`` for a run without a whole round of any phase.
 
-        A phase that lacks trials has a failed one for each side, as it has when an engine fails.
-        Of a run that is measured again its first trials are kept, which are whole.
-
-        Returns ``None`` for a run without a whole round of any phase.
+        A phase that lacks trials has a failed one for each side, as it has when an engine fails. Of
+        a run that is measured again its first trials are kept, which are whole.
         """
         if self._run is None:
             return None
@@ -266,7 +248,6 @@ class Session:
         return replace(self._run, finished_at=datetime.now(UTC))
 
     def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
-        """The run before its first trial."""
         expect = self.request.scenario.expect
         return Run(
             id=secrets.token_hex(4),
@@ -294,7 +275,6 @@ class Session:
         self.request.on_progress(Progress(self._done, self._total, text))
 
     def _trials(self, group: Sequence[PlannedTrial]) -> tuple[Trial, ...]:
-        """Make trials at the same time."""
         require_wanted()
         first = group[0]
         names = " | ".join(self._names[one.side] for one in group)

@@ -21,12 +21,7 @@ from hybridwatch.scenarios.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a session is.
-
-    Attributes:
-        total: Trials planned; with a budget up to the next look.
-        lasting: Whether the text is a result, to be kept in sight.
-    """
+    """How far a session is of trials up to its end or next look; a ``lasting`` text is a result."""
 
     done: int
     total: int
@@ -63,11 +58,10 @@ class SessionRequest:
         sides: The builds, baseline first.
         budget: Timed trials until the run is decided, instead of those that the scenario counts.
         warmed: Timed phases that begin with a warm-up; without a budget.
-        missing: Called once the planned performance trials are made; without a budget. It may look
-        at the machine, never at the results: rounds that go on until a number is as wished
-        prove nothing.
-        again: Called once a run of two sides is whole; without a budget. It may look at the
-            results: both looks must then say the same (``analysis/second_look.py``).
+        missing: Rounds to add to the planned performance trials; without a budget. It may look at
+            the machine, never at results: rounds until a number is as wished prove nothing.
+        again: Why a whole run of two sides is measured again, if so; without a budget. It may look
+            at the results: both looks must then say the same (``analysis/second_look.py``).
         earlier: A stopped run of the same, whose whole rounds need not be made again.
         known_bad: Whether the contender is expected to fail, as a known-bad control.
     """

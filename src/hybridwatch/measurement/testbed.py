@@ -1,8 +1,4 @@
-"""Describes the testbed of a run: our version, the machine, and the builds on it.
-
-``make_ready`` looks for what a measurement needs before anything is measured. Facts come one after
-another, so that the first to break is known.
-"""
+"""Describes the testbed of a run: our version, the machine, and the builds on it."""
 
 import hashlib
 import json
@@ -24,7 +20,7 @@ import psutil
 
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import git
+from hybridwatch.engines.code_tree import git
 from hybridwatch.engines.fitting import cuda_numbers, find_checkpoint, misfit
 from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError, HybridwatchError
@@ -46,10 +42,7 @@ def harness_identity() -> Harness:
 
 
 def _revision(folder: Path) -> str | None:
-    """Commit of the checkout around a folder, ``+`` appended when its code was changed.
-
-    Results do not count as changes: a run adds a record, and the next run must not differ by it.
-    """
+    """Commit of the checkout around a folder, with ``+`` if anything but results was changed."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
@@ -65,10 +58,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def make_ready(scenario: Scenario, sides: Sequence[BuildRequest], models: Path) -> None:
-    """Look whether engines can run here; have a model of the hub, and its tasks' data, on disk.
-
-    A scenario of our own models needs nothing but releases that can serve it.
-    """
+    """Look whether engines can run here; have a hub's model, and its tasks' data, on disk."""
     for side in sides:
         if reason := misfit(scenario, side):
             raise BuildError(f"{scenario.id} {reason}")
@@ -110,10 +100,7 @@ _GIB = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class TestbedFact:
-    """One thing that was looked at.
-
-    ``seconds`` is how long the look took; ``error`` says why nothing was found.
-    """
+    """What was found, or why not, in so many seconds."""
 
     name: str
     seconds: float
@@ -126,11 +113,7 @@ class TestbedFact:
 
 
 def list_facts(build: BuildRequest, scenario: Scenario, models: Path) -> Iterator[TestbedFact]:
-    """Look at the machine, the driver, the build's modules and code, and at one engine.
-
-    A fact that cannot be had does not keep the next ones from being looked at. Each is given as
-    soon as it is known.
-    """
+    """Look at machine, driver, modules, code and one engine, each fact whatever the others are."""
     yield _fact("machine", _machine)
     if build.spec.accelerator == "cuda":
         yield _fact("driver", lambda: asdict(nvidia.driver()))
@@ -181,7 +164,6 @@ def _gpus() -> dict[str, Any]:
 
 
 def _imports(build: BuildRequest) -> dict[str, Any]:
-    """Import each module in the build's own Python; the first that does not come is the error."""
     modules = (*_MODULES, _KERNELS)
     done = subprocess.run(
         python_command("-c", _IMPORTING, *modules, python=build.spec.interpreter),
@@ -210,7 +192,6 @@ def _code(build: BuildRequest) -> dict[str, Any]:
 
 
 def _engine(build: BuildRequest, scenario: Scenario, models: Path) -> dict[str, Any]:
-    """Start one engine, let it answer one request."""
     gpus = cuda_numbers(Gpus.of((build,)).devices)
     with (
         tempfile.TemporaryDirectory(prefix="hybridwatch-") as work,
@@ -233,11 +214,9 @@ def _engine(build: BuildRequest, scenario: Scenario, models: Path) -> dict[str, 
 def probe_testbed(devices: Sequence[nvidia.Device] = ()) -> Testbed:
     """Read the facts of this machine that affect numbers.
 
-    The id is made from those facts alone, so two machines of one kind share it and a changed
-    machine gets a new one. What is upgraded every few weeks (kernel, driver) is kept next to it, so
-    that a history goes on; where it differs between two runs, their comparison says so. Where
-    ``HYBRIDWATCH_TESTBED_HOST`` names this machine, it shares the id with no other. ``devices`` are
-    none where the builds compute on the processor.
+    Machines of one kind share the id, unless ``HYBRIDWATCH_TESTBED_HOST`` names this one. What is
+    upgraded every few weeks (kernel, driver) is no part of it, so that a history goes on;
+    comparisons say where it differs. ``devices`` are none where builds compute on the processor.
     """
     model = _cpu_model()
     cores = len(os.sched_getaffinity(0))

@@ -1,8 +1,6 @@
 """Sends planned requests to an engine, wave by wave, and brings back its answers.
 
-Requests can come and go at engine steps that a plan names: the engine is held, and lets go for so
-many steps as lie between one event and the next. So the same plan gives the same batches every
-time, however fast the machine is.
+A held engine lets go for the steps between planned events: the same batches every time.
 """
 
 import json
@@ -49,10 +47,7 @@ class _StepEvent(NamedTuple):
 
 
 class Leaver:
-    """A client that goes away before it is answered.
-
-    Nothing waits at its end of the connection, so that closing it is seen at the other end at once.
-    """
+    """A client that goes away before it is answered, which the other end sees at once."""
 
     def __init__(self, url: str, body: Mapping[str, Any]) -> None:
         self._connection = HTTPConnection(urlsplit(url).netloc, timeout=ARRIVAL_TIMEOUT_S)
@@ -71,8 +66,6 @@ class Leaver:
 
 
 class _StepStage:
-    """The requests of one wave, while the engine is held between its steps."""
-
     def __init__(
         self,
         engine: LiveEngine,
@@ -88,11 +81,7 @@ class _StepStage:
         self._body = body
 
     def serve(self) -> list[Reply]:
-        """Send requests at their steps to an engine without any, and let clients go at theirs.
-
-        The answers come in the order of the plan; without tokens where the client went away, even
-        if it was answered before.
-        """
+        """Send requests and let clients go at their steps; who went away has no tokens, ever."""
         self._engine.control.hold()
         try:
             self._play()
@@ -186,11 +175,9 @@ Tokens = tuple[int, ...]
 
 
 def drive(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...]:
-    """Send every wave to an engine without requests, and give the answers' tokens in their order.
+    """Send every wave, when the one before is done, and give the answers' tokens in their order.
 
-    The next wave starts when the engine has no more of the one before. A pair of engines cannot be
-    held: requests that shall arrive together are sent at the same time, and how many share a step
-    is the scheduler's business.
+    A pair of engines cannot be held: how many requests share a step is its scheduler's business.
     """
     return tuple(one.completion.tokens for one in _served(engine, waves, {}))
 
@@ -291,10 +278,9 @@ class _Driver:
         return sent
 
     def _await_load(self, wanted: int, sent: Sequence[Future[Reply]]) -> None:
-        """Wait until the server is at work on so many requests.
+        """Wait until the server is at work on so many requests that it has whole.
 
-        No other sign: a held engine makes no step, and the numbers of ``/metrics`` come with
-        steps. A request counts from the moment the server has it whole.
+        No other sign: a held engine makes no step, and the numbers of ``/metrics`` come with steps.
         """
         deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
         while (there := self._load()) != wanted:
@@ -356,7 +342,6 @@ class _Driver:
 
 @contextmanager
 def _budgeted(control: EngineControl, tokens: int | None) -> Iterator[None]:
-    """Let engine steps have at most so many tokens for a while."""
     if tokens is None:
         yield
         return

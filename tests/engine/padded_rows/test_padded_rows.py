@@ -18,9 +18,8 @@ from hybridwatch.errors import BuildError
 from hybridwatch.measurement.accuracy.embedded import word_problem_documents
 from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, find_deviations, find_path, load
 from hybridwatch.measurement.load import TrialContext, samples_of_steps, sweep
-from hybridwatch.measurement.make_oracle import answered_by, list_trials
 from hybridwatch.measurement.phase import TrialResult, _probed, measure
-from hybridwatch.measurement.right_answers import wrong_answers
+from hybridwatch.measurement.right_answers import answered_by, list_trials, wrong_answers
 from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics import EXPLAINING, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.records.identity import FixState

@@ -25,7 +25,7 @@ from hybridwatch.cli.notify import notify_to_json
 from hybridwatch.cli.results import index_to_json
 from hybridwatch.cli.store import plan_to_json, store_check_to_json
 from hybridwatch.database.queries import open_index
-from hybridwatch.engines.commits import Commit
+from hybridwatch.engines.code_tree import Commit
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.integrations.notify.sending import Sent
 from hybridwatch.metrics import Direction

@@ -16,8 +16,8 @@ from hybridwatch.engines.oracle import OracleQuestion, OracleWorker
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, error_in
 from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.make_oracle import read_answered
 from hybridwatch.measurement.phase import CONTRACTS
+from hybridwatch.measurement.right_answers import read_answered
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest

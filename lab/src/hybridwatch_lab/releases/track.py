@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from packaging.version import Version
 
-from hybridwatch.engines.commits import git
+from hybridwatch.engines.code_tree import git
 from hybridwatch.engines.install import requirements_alone
 from hybridwatch.errors import BuildError, GpuError, HybridwatchError
 from hybridwatch.system import nvidia

@@ -1,16 +1,13 @@
 """The embedded tasks: recall over a long prompt, over shared listings, of a state; word problems.
 
-All are made by seeded generators, so a test can prove that the shipped evaluation files are what
-the code makes, and the embedded model can be trained on the same kind of document without ever
-seeing an evaluation prompt. Lengths count bytes, which are tokens for the embedded model's byte
-tokenizer. An answer is always several tokens long: the first comes out of the prefill, and only the
-decoded ones after it can show a damaged Mamba state. Recall over shared listings is for prefix
-caching: every question of a listing has the whole listing as its prefix. Recall at the end of a
-block is for speculation: the drafts of the answer reach into the next block. The word problems have
-GSM8K's answer form.
+Seeded, so a test can prove the shipped files, and a model is trained without seeing them. Lengths
+count bytes, which are tokens for the embedded model. An answer has several tokens: the first comes
+out of the prefill, and only the decoded ones can show a damaged Mamba state. A shared listing is
+the prefix of its questions, for prefix caching. At the end of a block the drafts of the answer
+reach into the next one. The word problems have GSM8K's answer form.
 
-Standard library only: the training recipe imports this module from an engine's environment.
-Run as a command, it writes the evaluation files that the lm-eval tasks read.
+Standard library only: the training recipe imports this module from an engine's environment. Run as
+a command, it writes the evaluation files that the lm-eval tasks read.
 """
 
 import argparse
@@ -90,11 +87,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedQuestion:
-    """One question and its only right answer.
-
-    Attributes:
-        answer: What must follow, up to but without the newline that ends every answer.
-    """
+    """One question and its only right answer, without the newline that ends every answer."""
 
     prompt: str
     answer: str
@@ -105,19 +98,14 @@ def recall_documents(
 ) -> list[EmbeddedQuestion]:
     """Make different documents that list keys with values and filler, and then ask for one value.
 
-    They come in the order drawn, their distances even from `MIN_DISTANCE` to `max_distance`: bytes
-    from a value to the end of its prompt, at most. A training curriculum starts with less, and then
-    with shorter prompts too. The same seed makes the same documents.
+    Distances, in bytes from a value to the end of its prompt, are even up to `max_distance`; a
+    training curriculum starts with less, and then with shorter prompts too.
     """
     return _distinct(count, seed, lambda rng: _recall_document(rng, max_distance))
 
 
 def shared_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
-    """Make recall documents of which several share a listing, each with another question.
-
-    They come listing by listing, `LISTING_QUESTIONS` of each, fewer only of the last. They are
-    equal but for the key in the question, their last four bytes.
-    """
+    """Make recall documents, `LISTING_QUESTIONS` a listing, equal but for their last four bytes."""
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
     documents: list[EmbeddedQuestion] = []
     while len(documents) < count:
@@ -126,18 +114,12 @@ def shared_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
 
 
 def block_end_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
-    """Make recall documents whose answers begin in one cached block and end in the next.
-
-    Each prompt ends 1 to `BLOCK_END` bytes before a multiple of `BLOCK`.
-    """
+    """Make recall documents that end 1 to `BLOCK_END` bytes before a multiple of `BLOCK`."""
     return _distinct(count, seed, _block_end_document)
 
 
 def word_problem_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
-    """Make word problems of one or two steps whose answer is a short working and then `#### 17`.
-
-    Every result is a whole number of 1 to 3 digits.
-    """
+    """Make word problems of one or two steps: a short working, then `#### 17`, 1 to 3 digits."""
     return _distinct(count, seed, _word_problem)
 
 
@@ -276,11 +258,7 @@ def _change(rng: random.Random, total: int, bounds: tuple[int, int]) -> tuple[st
 
 @dataclass(frozen=True, slots=True)
 class RecallShape:
-    """How long a listing is, in bytes, and where its pairs are; the default is the evaluation's.
-
-    Attributes:
-        head: Bytes at its start that hold every pair, at least enough for `MAX_PAIRS` of them.
-    """
+    """Bytes of a listing, and of the `head` that holds every pair; by default the evaluation's."""
 
     head: int = HEAD
     shortest: int = SHORTEST_LISTING
@@ -290,14 +268,10 @@ class RecallShape:
 def state_recall_documents(count: int, seed: int) -> list[EmbeddedQuestion]:
     """Make documents whose answer a Mamba state has to carry, one for every pair of a listing.
 
-    All pairs lie within the first `HEAD` bytes, so within the first cached block, and every
-    question of a listing comes after more than a block. An engine that serves the block from its
-    prefix cache has read the pairs long before the question: the answer comes out of what it kept.
-    `models/tiny-memory-moe` is trained on such documents; there only Mamba layers can bind a value
-    to its key.
-
-    Within a listing they are equal but for the key in the question, their last four bytes. The last
-    listing may not have all its questions.
+    All pairs lie in the first cached block, and a question comes after more than a block. An engine
+    that serves the block from its prefix cache answers out of what it kept. In `models/tiny-memory-
+    moe` only Mamba layers can bind a value to its key. The last listing may not have all its
+    questions.
     """
     rng = random.Random(seed)  # noqa: S311 - repeatable is what is wanted
     documents: list[EmbeddedQuestion] = []
@@ -322,10 +296,7 @@ def draw_listing(rng: random.Random, shape: RecallShape) -> tuple[str, list[Pair
 
 
 def _draw_pairs(rng: random.Random) -> list[Pair]:
-    """Return pairs of which no two share a letter or digit in their keys, or one in their values.
-
-    That keeps them apart for a small model: the letter decides what comes after it.
-    """
+    """Pairs without a letter or digit in common, apart enough for a small model."""
     count = rng.randint(MIN_PAIRS, MAX_PAIRS)
     initials = rng.sample(string.ascii_uppercase, count)
     digits = rng.sample(string.digits, count)

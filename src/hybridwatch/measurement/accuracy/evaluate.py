@@ -1,16 +1,12 @@
 """``python -m hybridwatch.measurement.accuracy.evaluate``: lm-eval, one evaluation after the other.
 
 Each line on standard input names two files, a request and the answer to be written, as a JSON list;
-``done`` on standard output follows when the answer is there. An evaluation that fails ends the
-process with lm-eval's own error. The harness can bound and kill it.
+``done`` on standard output follows. An evaluation that fails ends the process with lm-eval's own
+error. With names of tasks it has their data on disk, and ends: a data set that cannot be had is
+found before an hour of engine time is spent.
 
-With names of tasks it has their data on disk, as an evaluation would load them, and ends. The
-harness does so before anything is measured, so that a data set that cannot be had is found before
-an hour of engine time is spent. What is there already is not downloaded again.
-
-Two things differ from ``python -m lm_eval``. lm-eval's command line reads the thousands of task
-files it ships before it looks for ours, 8 s of 11 s for 400 answers of a fast engine; here they are
-read only when a task is asked for that is not ours. And its imports are paid for once.
+Imports are paid for once, and lm-eval's thousands of task files, 8 s of 11 s for 400 answers of a
+fast engine, are read only when a task is not ours.
 """
 
 import json
@@ -26,7 +22,6 @@ class EvaluationRequest(TypedDict):
     Attributes:
         model_args: Arguments of lm-eval's ``local-completions`` model.
         documents: How many of each, from the first.
-        include_defaults: Whether lm-eval's own tasks are needed.
     """
 
     model_args: dict[str, Any]

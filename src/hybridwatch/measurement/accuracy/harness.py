@@ -1,15 +1,15 @@
 """Runs lm-eval tasks against an engine's completion endpoint, and reads its sample log.
 
-lm-eval works in a process of its own, bounded and guarded: nothing of it is left when it failed,
-hung, or when the harness was interrupted. A sample log that is not whole is refused.
+lm-eval works in a guarded process. A sample log that is not whole is refused.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from hybridwatch.engines.server import Stopped
 from hybridwatch.errors import MeasurementError, ScenarioError
 from hybridwatch.measurement.accuracy.evaluate import EvaluationRequest
 from hybridwatch.records.readings import strictest, version_read
@@ -29,11 +29,7 @@ _SampleRow = Mapping[str, Any]
 def read_answers(
     evaluation: Mapping[str, Any], tasks: Mapping[str, str], documents: int
 ) -> tuple[Answer, ...]:
-    """Read every document of every task.
-
-    Of a task that logs one response through several filters the strictest counts, and its name
-    becomes part of the task version (``records.evaluation``).
-    """
+    """Read every document of every task; of several filters the strictest (``readings``)."""
     try:
         return tuple(
             answer
@@ -84,7 +80,6 @@ def _answer(task: str, version: str, row: _SampleRow) -> Answer:
 
 
 def _prompt(row: _SampleRow) -> str:
-    """The text sent: the first argument of the document's only request."""
     return str(row["arguments"][0][0])
 
 
@@ -100,25 +95,13 @@ _TAIL_LINES: Final = 20
 _LOG: Final = "lm-eval.log"
 
 
-class LmEval:
-    """lm-eval in a process of its own, started when it is first needed; a context manager.
-
-    One process serves every trial, so that its imports are paid for once. One that failed or gave
-    no answer in time has ended, and the next trial gets a new one.
-
-    It works, and has its log, in an existing folder.
-    """
+class LmEval(Stopped):
+    """lm-eval in one process for every trial, begun when needed, ended when it failed."""
 
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir
         self._process: ConversingProcess | None = None
         self._offline = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def start_ahead(self) -> None:
         """Start it when it is not there, for tasks of ours, and leave it to its imports."""
@@ -129,12 +112,10 @@ class LmEval:
     ) -> tuple[Answer, ...]:
         """Ask every document; the answers come by task in their order, then by document.
 
-        ``url`` is the endpoint, such as ``http://127.0.0.1:8123/v1/completions``. Tasks are ours
-        (``recall``) or lm-eval's own (``gsm8k``), which may need the hub. ``timeout_s`` is for
-        everything, the start of lm-eval (2 s) included where it is needed. ``work_dir`` exists,
-        and gets the request and lm-eval's answer.
-
-        The first line of an error says what happened, the others are the end of lm-eval's output.
+        Tasks are ours (``recall``) or lm-eval's own (``gsm8k``), which may need the hub.
+        ``timeout_s`` includes the start of lm-eval (2 s). ``work_dir`` exists, and gets the request
+        and lm-eval's answer. An error's first line says what happened, the others end lm-eval's
+        output.
         """
         names = {name: _eval_name(name) for name in accuracy.tasks}
         request_file = work_dir / "lm-eval-request.json"
@@ -230,7 +211,6 @@ def _environment(*, offline: bool) -> dict[str, str]:
 def _finish(
     command: Sequence[str], work_dir: Path, environment: dict[str, str], timeout_s: float
 ) -> None:
-    """Run a command of lm-eval's to its end."""
     log = work_dir / _LOG
     log.unlink(missing_ok=True)
     process = GuardedProcess(command, log, environment, folder=work_dir)

@@ -1,8 +1,7 @@
 """Right answers from outside the engine, as files in ``oracles/``.
 
-An engine that is wrong with and without graphs differs in nothing from itself. So the greedy
-answers of a model are written down once, by something that shares no code with the engine, and each
-contract trial counts the requests that it answers otherwise: ``contract.wrong_answers``.
+An engine that is wrong with and without graphs differs in nothing from itself. What shares no code
+with it answers once, and trials count who differs: ``contract.wrong_answers``.
 """
 
 import hashlib
@@ -31,7 +30,6 @@ class Oracle(BaseModel):
     Attributes:
         model_digest: SHA-256 over the model's configuration and weights.
         made_by: What gave the answers: package or build, with its version.
-        command: The command line that made the file.
         trials: The answers of each trial, in the order of the plan.
     """
 
@@ -88,11 +86,7 @@ def _parsed(path: Path, text: bytes) -> Oracle:
 
 
 class AnswerError(NamedTuple):
-    """What is wrong with an answer.
-
-    Attributes:
-        position: Of the first token that is not right, from 0.
-    """
+    """What is wrong with an answer, and at which token, from 0."""
 
     position: int
     why: str
@@ -104,14 +98,10 @@ def wrong_among(
     fresh: Sequence[bool],
     bound: float,
 ) -> tuple[bool, ...] | None:
-    """Say of each answer whether it is wrong.
+    """Say of each answer whether it is wrong; ``None`` if the oracle is older than the scenario.
 
-    A turn that follows a wrong answer has another prompt than the oracle answered; it is not called
-    wrong a second time.
-
-    ``fresh`` says of each request whether its prompt hangs on no answer before it; ``bound`` is as
-    for ``error_in``. ``None`` comes when the oracle was asked something else: its file is older
-    than the scenario.
+    A turn that follows a wrong answer has another prompt than the oracle's, and is not wrong again;
+    ``fresh`` prompts follow none. ``bound`` is as for ``error_in``.
     """
     if not len(answered) == len(right) == len(fresh):
         return None
@@ -128,11 +118,7 @@ def wrong_among(
 
 
 def error_in(answer: Completion, right: Completion, bound: float) -> AnswerError | None:
-    """Find the first token of an answer that is not right; ``None`` where there is none.
-
-    The oracle's answer is to the same prompt. ``bound`` is the nats that rounding may
-    account for, in which token is chosen and in its probability.
-    """
+    """Find the first token that rounding, of up to ``bound`` nats, cannot account for, if any."""
     if not answer.tokens:
         return AnswerError(0, NO_NUMBERS) if right.tokens else None
     at = position_of_parting(answer, right)
@@ -157,10 +143,7 @@ def error_in(answer: Completion, right: Completion, bound: float) -> AnswerError
 def find_deviations(
     kept: Sequence[Sequence[Completion]], fresh: Sequence[Sequence[Completion]]
 ) -> Iterator[str]:
-    """Say in what right answers differ from ones computed again, a line for each request.
-
-    Near ties and the last digits of logarithms are another machine's rounding, and no difference.
-    """
+    """Say in what right answers differ from ones computed again, but for another rounding."""
     for trial, (old, new) in enumerate(zip(kept, fresh, strict=True)):
         if len(old) != len(new):
             yield f"trial {trial}: expected {len(new)} requests, found {len(old)}"

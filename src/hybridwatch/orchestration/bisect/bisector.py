@@ -8,20 +8,20 @@ from pathlib import Path
 from hybridwatch.analysis.subject import find_phase
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import PACKAGE, common_ancestor
+from hybridwatch.engines.code_tree import PACKAGE, common_ancestor
 from hybridwatch.errors import BuildError, EngineError, LateEngineError, LostProbeError
 from hybridwatch.metrics import find_metric
 from hybridwatch.orchestration.bisect.candidates import (
     BuildFactory,
     Candidate,
     CandidateList,
+    Ends,
     list_builds,
     list_commits,
     list_files,
     list_releases,
     release_tag,
 )
-from hybridwatch.orchestration.bisect.ends import Ends
 from hybridwatch.orchestration.bisect.measurer import (
     parse_contracts,
     render_timed,
@@ -46,11 +46,7 @@ from hybridwatch.scenarios.fixes import catalogue
 
 
 def switches_between(first: str, last: str) -> Iterator[tuple[str, str, bool]]:
-    """List what could be switched to make one build of a pair as the other.
-
-    Fixes that one of the two has and the other lacks: the fix, the label of the build in which it
-    is switched, and whether that is the earlier one, which then is to become as the later one.
-    """
+    """Yield fixes that one build alone has: fix, switched label, whether it is the earlier one."""
     states = [check_build(parse_label(label).spec).fixes for label in (first, last)]
     for name, fix in catalogue().items():
         found = {one[name].state for one in states if name in one}
@@ -88,11 +84,7 @@ def confirm(
     pair: tuple[Candidate, Candidate],
     keep: Callable[[Run], Path],
 ) -> Confirmation:
-    """Measure the pair again.
-
-    ``pair`` is the last candidate before the change, and the first behind it. ``keep`` stores a
-    run, and gives the record's place.
-    """
+    """Measure again the last candidate before the change and the first behind it."""
     labels = pair[0].make(), pair[1].make()
     if isinstance(question, TimedQuestion):
         return _confirm_times(search, question, labels, keep)
@@ -110,7 +102,7 @@ def confirm(
 def _measure_apart(
     search: BisectSearch, labels: tuple[str, str], keep: Callable[[Run], Path]
 ) -> tuple[list[ProbeOutcome], str]:
-    """Measure one after the other: the engine that dies must not take the other's run with it."""
+    """Measure one by one: the engine that dies must not take the other's run with it."""
     ends, record = [], ""
     for label in labels:
         try:
@@ -144,12 +136,7 @@ def _confirm_times(
 
 @dataclass(frozen=True, slots=True)
 class FixTrial:
-    """A fix that makes one build of the pair behave as the other.
-
-    Attributes:
-        label: The build in which it was switched.
-        holds: Whether that build behaves as the other one.
-    """
+    """A fix in the build ``label``; ``holds`` if that behaves as the pair's other build."""
 
     fix: str
     label: str
@@ -158,11 +145,7 @@ class FixTrial:
 
 @dataclass(slots=True)
 class BisectResult:
-    """All that a search found.
-
-    Attributes:
-        findings: Of releases, commits or builds; the last one names the answer.
-    """
+    """All that a search found; the last of ``findings`` names the answer."""
 
     findings: list[SearchResult] = field(default_factory=list)
     confirmation: Confirmation | None = None
@@ -178,11 +161,7 @@ class BisectResult:
 
     @property
     def culprit(self) -> Candidate | None:
-        """The one candidate that is the change.
-
-        Commits that were skipped can be distinguished by the file that does it, if only one of them
-        changes that file.
-        """
+        """The one candidate that is the change; of skipped commits one that changes the file."""
         suspects = self.answer.suspects
         if self.answer.question is None or not self.answer.is_exhausted:
             return None
@@ -200,11 +179,7 @@ class BisectResult:
 
 @dataclass(slots=True)
 class Bisector:
-    """Searches list after list, each within the answer of the one before, as far as there is time.
-
-    Attributes:
-        keep: Stores a run and its verdict, and gives the record's place.
-    """
+    """Searches list after list, each within the answer before; ``keep`` stores run and verdict."""
 
     ends: Ends
     factory: BuildFactory
@@ -286,7 +261,6 @@ class Bisector:
         first: Candidate,
         last: Candidate,
     ) -> None:
-        """Look which file, and which fix, of the pair it is."""
         if not self.factory.has_code:
             found.notes.append("files and fixes were not looked at: the builds are on other hosts")
             return

@@ -13,18 +13,22 @@ from packaging.version import InvalidVersion, Version
 
 from hybridwatch.engines.builds import BuildSpec, load_builds, parse_label
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.code_tree import COMPILED, files_below, require_syntax
-from hybridwatch.engines.commits import (
+from hybridwatch.engines.code_tree import (
+    COMPILED,
     PACKAGE,
     Commit,
     commits_between,
+    common_ancestor,
+    files_below,
     find_sha,
     python_changes,
+    require_syntax,
 )
 from hybridwatch.engines.install import InstallState, install, state
 from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import add_source, remove_build
 from hybridwatch.errors import BuildError
+from hybridwatch.orchestration.bisect.question import ChangeDirection
 
 
 def changed_files(first: BuildSpec, last: BuildSpec) -> tuple[Path, ...]:
@@ -40,10 +44,7 @@ def changed_files(first: BuildSpec, last: BuildSpec) -> tuple[Path, ...]:
 
 @contextmanager
 def mixture(first: BuildSpec, last: BuildSpec, paths: Sequence[Path]) -> Iterator[Path]:
-    """Lay out the package of a build with some files as another has them.
-
-    A file that ``last`` lacks is left out; ``paths`` are relative to the package.
-    """
+    """Lay out the package of a build with some files, relative to it, as another has them."""
     old, new = (look_at(build.interpreter).package for build in (first, last))
     with tempfile.TemporaryDirectory(prefix="hybridwatch-files-") as folder:
         package = Path(folder) / "vllm"
@@ -73,11 +74,9 @@ class Candidate:
     """One position of a search.
 
     Attributes:
-        key: What it is, the same in every call: a build, a commit.
-        title: How it is called in what a person reads.
-        make: Makes it, and gives the label of its build; raises ``BuildError`` if it cannot be had.
+        key: The same in every call: a build, a commit.
+        make: Gives the label of its build; raises ``BuildError`` if it cannot be had.
         weight: How likely it is to be the change, against the others; for times.
-        commit: Of a clone, where it is one.
     """
 
     key: str
@@ -89,12 +88,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidateList:
-    """Candidates in order, the ends included.
-
-    Attributes:
-        name: What they are: ``releases``, ``commits``, ``files`` or ``builds``.
-        entries: Two or more; the earlier end first.
-    """
+    """Two or more releases, commits, files or builds (``name``) in order, the ends included."""
 
     name: str
     entries: tuple[Candidate, ...]
@@ -134,9 +128,7 @@ class BuildFactory:
     """Makes the builds of a search, and removes them when it is over.
 
     Attributes:
-        home: The checkout of the builds.
         base: The build that code is laid over; empty for the nearest release's.
-        installs: Whether releases that are not installed are.
         search: Digits of the search, a part of its builds' names: another one in the same home may
             measure the same commit, and ends when it likes. Empty where builds are shared.
         made: Names of the builds that it added.
@@ -154,11 +146,7 @@ class BuildFactory:
     made: list[str] = field(default_factory=list)
 
     def require(self, candidates: CandidateList) -> None:
-        """Have both ends of a list before anything is measured, and say what will be left out.
-
-        Raises:
-            BuildError: An end cannot be had; of builds every one that is not installed is named.
-        """
+        """Have both ends of a list before anything is measured, and say what will be left out."""
         if candidates.name == "commits":
             for end in candidates.ends:
                 end.make()
@@ -187,10 +175,7 @@ class BuildFactory:
         return spec.name
 
     def commit(self, sha: str, good: str) -> str:
-        """Make the build of a commit, and give its label.
-
-        ``good`` is an earlier commit whose engine comes up.
-        """
+        """Make the build of a commit; ``good`` is an earlier commit whose engine comes up."""
         assert self.repo is not None  # noqa: S101 - a commit comes with its clone
         name = self.named(sha, good)
         known = load_builds(self.home).get(name)
@@ -265,10 +250,7 @@ def list_commits(factory: BuildFactory, first: str, last: str) -> CandidateList:
 
 
 def list_files(factory: BuildFactory, first: Candidate, last: Candidate) -> CandidateList | None:
-    """List the files in which two builds over one release differ, taken over one after the other.
-
-    ``None`` comes where they lie over different releases, or differ in fewer than two files.
-    """
+    """List the files in which two builds over one release differ; ``None`` if fewer than two do."""
     old, new = (parse_label(one.make(), factory.home).spec for one in (first, last))
     if (old.base or old.name) != (new.base or new.name):
         return None
@@ -297,10 +279,7 @@ def list_builds(factory: BuildFactory, first: str, last: str) -> CandidateList:
 
 
 def compute_weight(paths: Sequence[str]) -> float:
-    """Say how likely a commit is to change a step's time, against others.
-
-    ``paths`` count from the top of the checkout.
-    """
+    """Say how likely a commit that changes these files is to change a step's time."""
     python = [path for path in paths if path.startswith(f"{PACKAGE}/") and path.endswith(".py")]
     if not python:
         return COLD_WEIGHT
@@ -323,8 +302,91 @@ def _is_between(release: str, ends: tuple[Version, Version]) -> bool:
 
 
 def _key(label: str, home: Path) -> str:
-    """Name a build so that it is another one after an edit."""
     spec = parse_label(label, home).spec
     if not spec.origin:
         return label
     return f"{label} {check_build(spec).code_digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Labels of builds or commits, the earlier first; ``releases`` if both are without switches."""
+
+    labels: tuple[str, str] = ("", "")
+    releases: tuple[BuildSpec, BuildSpec] | None = None
+    commits: tuple[str, str] | None = None
+
+    @property
+    def key(self) -> str:
+        """What distinguishes this search from others."""
+        return " ".join(self.commits or self.labels)
+
+
+def find_ends(
+    good: str, bad: str, wanted: ChangeDirection, repo: Path | None, accelerator: str, home: Path
+) -> Ends:
+    """Find the builds, or commits of the clone ``repo``, that two words name.
+
+    Of a fix the two may be in any order, if it is known which is later.
+    """
+    labels = [_read_label(word, accelerator, home) for word in (good, bad)]
+    if all(labels):
+        return _of_builds(labels[0], labels[1], wanted, home)
+    if repo is None:
+        word = (good, bad)[labels.index("")]
+        raise BuildError(
+            f"{word}: expected a build, a release with a build, or with --repo a commit; "
+            f"known builds: {', '.join(load_builds(home))}"
+        )
+    first, last = (
+        _find_commit(word, label, repo, home)
+        for word, label in zip((good, bad), labels, strict=True)
+    )
+    if common_ancestor(repo, first, last) != last:
+        return Ends(commits=(first, last))
+    if wanted is ChangeDirection.REGRESSION:
+        raise _reversed(first[:12], last[:12])
+    return Ends(commits=(last, first))
+
+
+def _read_label(word: str, accelerator: str, home: Path) -> str:
+    builds = load_builds(home)
+    named = [
+        name
+        for name, build in builds.items()
+        if build.release == word.removeprefix("v")
+        and build.accelerator == accelerator
+        and not (build.origin or build.variant_of or build.fixes)
+    ]
+    if named:
+        return named[0]
+    name = word.partition("@")[0].partition("~")[0].partition("+")[0]
+    return parse_label(word, home).label if name in builds else ""
+
+
+def _of_builds(good: str, bad: str, wanted: ChangeDirection, home: Path) -> Ends:
+    specs = [parse_label(label, home).spec for label in (good, bad)]
+    plain = all(not spec.origin for spec in specs) and [s.name for s in specs] == [good, bad]
+    if plain and specs[0].release != specs[1].release:
+        ordered = sorted(specs, key=lambda spec: Version(spec.release))
+        if wanted is ChangeDirection.REGRESSION and ordered[0] is not specs[0]:
+            raise _reversed(good, bad)
+        first, last = ordered
+        return Ends((first.name, last.name), (first, last))
+    return Ends((bad, good) if wanted is ChangeDirection.FIX else (good, bad))
+
+
+def _find_commit(word: str, label: str, repo: Path, home: Path) -> str:
+    if not label:
+        return find_sha(repo, word)
+    spec = parse_label(label, home).spec
+    if spec.name != label or spec.origin:
+        raise BuildError(f"{word}: expected a commit or a release, as the other end is a commit")
+    return release_tag(repo, spec.release)
+
+
+def _reversed(good: str, bad: str) -> BuildError:
+    return BuildError(
+        f"--good {good}: expected to be earlier than --bad {bad}; --find fix looks for where "
+        "something got better"
+    )

@@ -1,7 +1,4 @@
-"""The files of a search: what it has measured so far, and the answer it printed, read back.
-
-The search itself is a function of what was measured, so nothing else is kept.
-"""
+"""The files of a search: what it has measured, and the answer it printed."""
 
 import hashlib
 import json
@@ -17,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.bisect.question import ChangeDirection, ProbeOutcome, ProbeState
 from hybridwatch.records.store import read_file
-from hybridwatch.system.files import claimed, make_folder, put
+from hybridwatch.system.files import claimed, make_folder, named_errors, put
 
 FOLDER: Final = "bisect"
 _DIGITS: Final = 10
@@ -33,13 +30,7 @@ class _JournalFile(BaseModel):
 
 @dataclass(slots=True)
 class SearchJournal:
-    """The state of one search.
-
-    Attributes:
-        question: What is searched for; another question has another file.
-        calls: How often each candidate was requested in this run of the search.
-        fresh: How many measurements this call made.
-    """
+    """The state of one search; ``calls`` are requests of this run, ``fresh`` its measurements."""
 
     path: Path
     question: Mapping[str, str]
@@ -53,11 +44,7 @@ class SearchJournal:
     def outcome(
         self, key: str, measure: Callable[[], ProbeOutcome], *, has_noise: bool = False
     ) -> ProbeOutcome:
-        """Give a measurement: the one that is kept, or a new one.
-
-        ``key`` is what is measured, and how. With ``has_noise`` each time it is asked for in the
-        same call is another measurement.
-        """
+        """Give what is kept of ``key``, or measure; with ``has_noise`` once for each call."""
         number = self.calls.get(key, 0) if has_noise else 0
         kept = self._file.outcomes.setdefault(key, [])
         if number == len(kept):
@@ -80,10 +67,7 @@ class SearchJournal:
 
     @property
     def digits(self) -> str:
-        """Ten digits of its place, for what is made for this search alone.
-
-        A search that is begun again has the same, and so lays its builds over those that it kept.
-        """
+        """Ten digits for what is made for this search alone; the same when it is begun again."""
         return hashlib.sha256(bytes(self.path.resolve())).hexdigest()[:_DIGITS]
 
     def runs(self) -> set[str]:
@@ -98,11 +82,9 @@ class SearchJournal:
 
     def _write(self) -> None:
         content = self._file.model_dump_json(indent=1) + "\n"
-        try:
+        with named_errors(self.path):
             make_folder(self.path.parent)
             put(self.path, content.encode())
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
 
 
 @contextmanager
@@ -112,11 +94,9 @@ def sole_journal(
     """Open a journal, and keep other calls from it until the block ends."""
     path = _build_path(results, scenario, question)
     with ExitStack() as stack:
-        try:
+        with named_errors(path):
             make_folder(path.parent)
             is_ours = stack.enter_context(claimed(path.with_suffix(".lock")))
-        except OSError as error:
-            raise _unwritable(path, error) from error
         if not is_ours:
             raise RecordError(f"{path}: another call is at this search; wait until it ends")
         yield open_journal(results, scenario, question, discard=discard)
@@ -125,10 +105,7 @@ def sole_journal(
 def open_journal(
     results: Path, scenario: str, question: Mapping[str, str], *, discard: bool
 ) -> SearchJournal:
-    """Open the journal of a question.
-
-    Searches with the same ``question`` share a journal. ``discard`` deletes earlier outcomes.
-    """
+    """Open the journal of a question; ``discard`` deletes earlier outcomes."""
     path = _build_path(results, scenario, question)
     if discard:
         path.unlink(missing_ok=True)
@@ -139,10 +116,6 @@ def _build_path(results: Path, scenario: str, question: Mapping[str, str]) -> Pa
     canonical = json.dumps(dict(question), sort_keys=True)
     digest = hashlib.sha256(canonical.encode()).hexdigest()[:_DIGITS]
     return results / FOLDER / f"{scenario.replace('/', '-')}-{digest}.json"
-
-
-def _unwritable(path: Path, error: OSError) -> RecordError:
-    return RecordError(f"{path}: cannot be written: {error.strerror or error}")
 
 
 def _read(path: Path) -> _JournalFile | None:
@@ -171,11 +144,7 @@ class _Part(BaseModel):
 
 
 class Suspect(_Part):
-    """A release or commit that may be the change.
-
-    Attributes:
-        name: A build, or the whole name of a commit.
-    """
+    """A release or commit that may be the change; ``name`` is a build, or a commit's 40 digits."""
 
     name: _Text
     title: _Text = ""

@@ -60,11 +60,7 @@ class Measurer:
         )
 
     def clearest(self, first: str, label: str, verdict: Verdict, blocks: int) -> ProbeOutcome:
-        """Time two builds, and keep what changed most clearly in one way.
-
-        ``first`` is the baseline's label, ``label`` the contender's; ``blocks`` are timed trials a
-        side. There is no metric if nothing changed that way.
-        """
+        """Time two builds, and keep what changed most clearly in one way, if anything did."""
 
         def read(run: Run, minutes: float) -> ProbeOutcome:
             if metric := _clearest(run, verdict):
@@ -85,10 +81,7 @@ class Measurer:
         )
 
     def session(self, labels: Collection[str], phases: Collection[Phase], blocks: int = 0) -> Run:
-        """Measure one or two builds.
-
-        ``blocks`` are timed trials a side; as many as the scenario counts when 0.
-        """
+        """Measure one or two builds, with as many timed trials a side as the scenario when 0."""
         scenario = self.scenario
         if blocks:
             counts = {"performance": blocks, "host_sync": blocks}
@@ -106,10 +99,7 @@ class Measurer:
         blocks: int,
         read: Callable[[Run, float], ProbeOutcome],
     ) -> ProbeOutcome:
-        """Measure, and read a run that took so many minutes.
-
-        A build or an engine that fails is an outcome as well.
-        """
+        """Measure; a build or an engine that fails is an outcome as well."""
         begin = time.monotonic()
         try:
             run = self.session(labels, {phase}, blocks)
@@ -173,7 +163,6 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> ProbeOutcome:
 
 
 def _clearest(run: Run, verdict: Verdict) -> Metric | None:
-    """Find the time or rate with a verdict whose change stands out most from its noise."""
     found = [
         one
         for one in build_report(run).comparisons

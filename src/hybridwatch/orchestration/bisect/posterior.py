@@ -44,13 +44,7 @@ CONFIDENCE: Final = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Positions one of which is the change.
-
-    Attributes:
-        good: The position before the first of them.
-        bad: The last of them.
-        mass: How likely it is that the change is among them.
-    """
+    """Positions after ``good`` up to ``bad``, with the probability that one is the change."""
 
     good: int
     bad: int
@@ -132,10 +126,7 @@ class Belief:
         return max(self.ranges(), key=lambda one: one.mass)
 
     def credible(self) -> Range:
-        """Give the shortest range that is as likely to hold the change as ``CONFIDENCE`` wants.
-
-        It begins and ends at positions that can be measured. Of several the likeliest.
-        """
+        """Give the shortest, then likeliest range that is as likely as ``CONFIDENCE`` wants."""
         ends = (0, *self.open, self.last)
         found = (self._range(low, high) for at, low in enumerate(ends) for high in ends[at + 1 :])
         wide = [one for one in found if one.mass >= CONFIDENCE - 1e-9]
@@ -146,11 +137,7 @@ class Belief:
 
 
 def build_belief(weights: Sequence[float], columns: Sequence[float] = (1.0,)) -> Belief:
-    """Begin with what is known before anything is measured.
-
-    ``weights`` say how likely each position is to be the change, the bad end last, and ``columns``
-    how likely each size and scatter is; both in any unit.
-    """
+    """Begin with weights, in any unit, of each position, the bad end last, and of each column."""
     found = np.outer(np.asarray(weights, dtype=np.float64), np.asarray(columns, dtype=np.float64))
     return Belief(found / found.sum())
 
@@ -231,11 +218,9 @@ class Effect:
         return _columns(_VARIATIONS, 2)
 
     def log_likelihoods(self, log_ratios: Sequence[float]) -> tuple[Array, Array]:
-        """How likely a measurement is, for each column of a belief, as logarithms.
+        """How likely a measurement is at an unchanged and a changed position: logarithms by column.
 
         A session whose blocks lie further apart than those of the ends counts less.
-
-        The first are of an unchanged position, the second of a changed one.
         """
         unchanged, changed = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
         for blocks in _sessions(log_ratios) if self.restarts else [log_ratios]:
@@ -260,11 +245,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Minutes that a measurement takes.
-
-    Attributes:
-        start: Before the first block: two engines come up; 0 where they do so in each block.
-    """
+    """Minutes of a measurement; ``start`` is 0 where engines start in each block."""
 
     start: float
     block: float
@@ -283,12 +264,10 @@ class NextProbe:
 
 
 def compute_effect(sessions: Sequence[Sequence[float]], *, restarts: bool = False) -> Effect:
-    """Read the effect off the sessions of the two ends.
+    """Read the effect off the sessions of the two ends; with ``restarts`` each block is a session.
 
     The noise is the blocks' median distance from the median of their session, scaled to a standard
     deviation, so that a few disturbed blocks do not count.
-
-    With ``restarts`` each block is a session.
     """
     if restarts:
         sessions = _sessions([one for blocks in sessions for one in blocks])
@@ -301,10 +280,7 @@ def compute_effect(sessions: Sequence[Sequence[float]], *, restarts: bool = Fals
 
 
 def next_choice(belief: Belief, effect: Effect, costs: Costs) -> NextProbe | None:
-    """Choose the measurement with the most expected information per minute.
-
-    ``None`` comes when nothing between the ends can be measured.
-    """
+    """Choose the measurement with the most expected information per minute, if any is left."""
     if not belief.open:
         return None
     shares = belief.changed_at(belief.open)
@@ -331,8 +307,7 @@ def find_timed(
 ) -> Belief:
     """Measure until one range that cannot be divided is likely enough, or there is no time left.
 
-    ``measure`` gives the blocks' log ratios, or ``None`` of a position that cannot be
-    measured, and raises ``LostProbeError`` when nothing can be measured any more.
+    ``measure`` gives the blocks' log ratios, or ``None`` of a position that cannot be measured.
     """
     for _ in range(_MOST_MEASUREMENTS):
         choice = next_choice(belief, effect, costs)
@@ -350,11 +325,7 @@ def find_timed(
 
 
 def _information(shares: Array, size: float, unchanged: float, changed: float) -> Array:
-    """Bits that a measurement is expected to give.
-
-    ``shares`` say how likely each position is changed, ``size`` what a change is expected to do,
-    ``unchanged`` and ``changed`` how far the measurement of such a position scatters.
-    """
+    """Bits that a measurement is expected to give; ``shares`` are likelihoods of being changed."""
     centers = np.linspace(-_REACH * unchanged, size + _REACH * changed, _GRID)
     step = centers[1] - centers[0]
     if_unchanged = np.exp(_log_density(centers / unchanged)) / unchanged
@@ -374,7 +345,6 @@ def _columns(values: Array, axis: int) -> Array:
 
 
 def _sessions(blocks: Sequence[float]) -> list[Sequence[float]]:
-    """Take each block for a session."""
     return [(one,) for one in blocks]
 
 
@@ -385,12 +355,10 @@ def _estimate_noise(sessions: Sequence[Sequence[float]]) -> float:
 
 
 def _error(noise: float, blocks: int) -> float:
-    """Standard error of the median of blocks."""
     return _OF_MEDIAN * noise / math.sqrt(blocks)
 
 
 def _log_density(values: Array) -> Array:
-    """Logarithm of the density of Student's t."""
     constant = (
         special.gammaln((FREEDOM + 1) / 2)
         - special.gammaln(FREEDOM / 2)

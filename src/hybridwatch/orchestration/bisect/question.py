@@ -65,13 +65,7 @@ class ProbeAnswer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """What is known of where the change is.
-
-    Attributes:
-        good: The last position that is known to be unchanged.
-        bad: The first that is known to be changed.
-        skipped: Positions that gave no answer.
-    """
+    """The change lies after ``good`` and up to ``bad``; positions in ``skipped`` gave no answer."""
 
     good: int
     bad: int
@@ -99,18 +93,12 @@ class Bracket:
 
 
 def next_position(place: Bracket) -> int | None:
-    """The position to measure next; ``None`` when none would say more.
-
-    Of two in the middle the later one: what was wrong for long is rarely looked for.
-    """
+    """The middle one; of two the later: what was wrong for long is rarely looked for."""
     return place.open[len(place.open) // 2] if place.open else None
 
 
 def next_positions(place: Bracket, most: int) -> tuple[int, ...]:
-    """The position to measure next, then those that may come after it, whatever it answers.
-
-    At most ``most`` can be measured at a time; those that are certain to be worth more come first.
-    """
+    """At most ``most`` positions to measure next: those certain to be worth more come first."""
     found: list[int] = []
     level = [place]
     while level and len(found) < most:
@@ -131,10 +119,8 @@ def find_exact(
 ) -> Bracket:
     """Find a change between position 0, which is unchanged, and the last one, which is changed.
 
-    ``last``, the bad end, is 1 or more. ``measure`` gets a position; it raises ``LostProbeError``
-    when nothing can be measured any more. ``expect`` is given what is known before each position is
-    asked for, so that what may come next can be measured meanwhile. The change is at one position,
-    or at more if what lies between gave no answer.
+    ``expect`` is given what is known before each position is measured, so that what may come next
+    can be measured meanwhile. What lies in the bracket still gave no answer.
     """
     place = Bracket(0, last)
     while (at := next_position(place)) is not None and may_go_on():
@@ -163,13 +149,7 @@ class ChangeDirection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExactQuestion:
-    """A change between the two ends of a list, without noise.
-
-    Attributes:
-        metric: A contract, ``starts`` or ``alive``.
-        first: What the earlier end gave; 1 for yes and 0 for no.
-        last: What the later end gave.
-    """
+    """A change between the ends of a list, without noise; of ``starts`` and ``alive`` 1 is yes."""
 
     metric: str
     wanted: ChangeDirection
@@ -177,10 +157,9 @@ class ExactQuestion:
     last: float
 
     def answer(self, outcome: ProbeOutcome) -> ProbeAnswer:
-        """Say on which side of the change a measurement lies.
+        """Say on which side of the change a measurement lies: as good as the better end, or not.
 
-        A count need not be that of an end: between them the engine may break a rule more often or
-        less. It is as good as the better end, or it is not.
+        Between the ends the engine may break a rule more often or less.
         """
         value = find_value(outcome, self.metric)
         if value is None:
@@ -239,10 +218,9 @@ def exact_question(
     metric: str,
     order: Sequence[str],
 ) -> ExactQuestion | None:
-    """Find what changed between the ends.
+    """Find what changed between the ends; ``None`` when nothing changed that way.
 
     An empty ``metric`` is any that changed that way. Contracts of ``order`` come before others.
-    ``None`` comes when nothing changed that way.
     """
     both = sorted(first.counts.keys() & last.counts.keys())
     ordered = [one for one in order if one in both], [one for one in both if one not in order]

@@ -64,18 +64,12 @@ def end_blocks(metric: str) -> int:
 
 
 def _restarts_engines(metric: str) -> bool:
-    """Whether each block of a metric starts its own engines."""
     return find_phase(find_metric(metric)) is Phase.DUET
 
 
 @dataclass(frozen=True, slots=True)
 class SearchGoal:
-    """What a search is for.
-
-    Attributes:
-        metric: The metric that changed; empty for any.
-        order: Contracts that come before others, if several changed.
-    """
+    """What a search is for; an empty ``metric`` is any, first the contracts in ``order``."""
 
     wanted: ChangeDirection
     metric: str
@@ -106,9 +100,8 @@ class SearchResult:
     """How far the search of one list came.
 
     Attributes:
-        question: What changed; ``None`` if the ends do not differ.
+        question: ``None`` if the ends do not differ.
         place: Where; with times the range that is likely enough.
-        belief: How likely each position is; of times.
     """
 
     candidates: CandidateList
@@ -147,12 +140,7 @@ class SearchResult:
 
 @dataclass(slots=True)
 class BisectSearch:
-    """Measures candidates of lists, each once, and remembers.
-
-    Attributes:
-        seconds: For all of it.
-        lost: Why nothing can be measured any more; empty as long as something can.
-    """
+    """Measures candidates, each once, for so many seconds; ``lost`` says why nothing more can."""
 
     goal: SearchGoal
     measurer: Measurer
@@ -181,7 +169,6 @@ class BisectSearch:
         Raises:
             BuildError: An end cannot be had.
             LostProbeError: An end will not be measured.
-            KeyboardInterrupt: A stop was requested; what was measured is kept.
         """
         first, last = candidates.ends
         metric = self.goal.metric
@@ -209,7 +196,6 @@ class BisectSearch:
         return self._measure(candidate, _CONTRACTS, self.measurer.contracts)
 
     def _expect(self, candidates: Sequence[Candidate]) -> None:
-        """Let contracts that will or may be needed be measured meanwhile."""
         fresh = [one for one in candidates if not self.journal.has(f"{one.key} {_CONTRACTS}")]
         self.measurer.expect([one.make for one in fresh])
 
@@ -309,8 +295,6 @@ class BisectSearch:
         return TimedQuestion(metric, wanted, effect, costs)
 
     def _clearest(self, first: Candidate, last: Candidate) -> str:
-        """Find what changed between the ends most clearly; empty when nothing did."""
-
         def measure(label: str) -> ProbeOutcome:
             verdict = _VERDICTS[self.goal.wanted]
             return self.measurer.clearest(first.make(), label, verdict, END_BLOCKS)

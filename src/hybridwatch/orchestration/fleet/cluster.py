@@ -21,12 +21,7 @@ _PEERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """What a health check of a host found.
-
-    Attributes:
-        facts: What it is: driver, kernel, version of hybridwatch, and so on.
-        sides: Seconds of the calibration kernel, as an A/A: repetitions in turn for two like sides.
-    """
+    """Facts of a host, and seconds of the calibration kernel for two like sides, in turn."""
 
     facts: Mapping[str, str]
     sides: tuple[Sequence[float], Sequence[float]] = field(default=((), ()))
@@ -46,12 +41,7 @@ class HealthReport:
 
 @dataclass(frozen=True, slots=True)
 class HealthVerdict:
-    """Whether a host may measure.
-
-    Attributes:
-        reason: Why it may not measure; empty when it may.
-        again: Whether it is checked once more first: one time may be chance, a fact is none.
-    """
+    """Why a host may not measure, if so; ``again`` if one time may be chance, as no fact is."""
 
     reason: str = ""
     again: bool = False
@@ -65,11 +55,7 @@ class HealthVerdict:
 def judge_health(
     report: HealthReport, testbeds: Sequence[HostKind], own: Sequence[float], peers: Sequence[float]
 ) -> HealthVerdict:
-    """Judge what a host showed.
-
-    ``own`` has the kernel seconds of the host's earlier checks that passed, the newest last;
-    ``peers`` those of other hosts of its kind, which stand in where it has no past.
-    """
+    """Judge a host by kernel seconds of its own passed checks, newest last, or its ``peers``."""
     wrong = [
         f"{key}: expected {expected}, found {report.facts.get(key) or 'none'} (testbed {bed.name})"
         for bed in testbeds
@@ -107,11 +93,7 @@ def _timely(report: HealthReport, own: Sequence[float], peers: Sequence[float]) 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A host as a cluster sees it.
-
-    Attributes:
-        labels: What it says of itself; ``machine`` names the machine that several hosts share.
-    """
+    """A host as a cluster sees it; hosts of one machine share the label ``machine``."""
 
     name: str
     labels: Mapping[str, str]
@@ -127,14 +109,9 @@ class Node:
 class JobCommand:
     """What a host is to measure, in words that need no database and no file of ours.
 
-    Only one measurement of a ``machine`` runs at a time. ``prepare_s`` is for each of the commands
-    of ``prepare``.
-
     Attributes:
-        prepare: Commands that make the builds ready, before any clock runs; each does nothing
-            where that was done.
-        command: Measures, and leaves one record below the folder that takes the place of
-            ``{results}`` in it.
+        prepare: Commands of at most ``prepare_s`` each that make builds ready, if they are not.
+        command: Leaves one record below the folder that takes the place of ``{results}``.
         testbed_host: Makes the testbed in the record the host's own.
     """
 
@@ -148,13 +125,7 @@ class JobCommand:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What a measurement left.
-
-    Attributes:
-        record: Bytes of the record; empty when there is none.
-        bulk: Those of the file next to it, if there is one.
-        log: What the commands printed; the end of it when that is much.
-    """
+    """Bytes of a record (empty without one), of its bulk file, and of the end of the log."""
 
     log: bytes
     record: bytes = b""
@@ -173,11 +144,7 @@ Result = JobResult | HealthReport
 
 @dataclass(frozen=True, slots=True)
 class HostOrder:
-    """Work for one host.
-
-    Attributes:
-        gpus: Whole GPUs that it gets.
-    """
+    """Work for one host, which gets ``gpus`` whole GPUs for it."""
 
     id: str
     host: str

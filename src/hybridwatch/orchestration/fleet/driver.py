@@ -1,10 +1,7 @@
 """The loop that drains a queue: checks hosts, books finished jobs, starts the next ones.
 
-A driver keeps nothing that matters: it may die at any line here. Whatever it had in hand is found
-in the queue by the next driver, or by itself once the database answers again. A record's name
-stands in the queue before the record stands in the store, and the job is done in the same
-transaction in which the record is written. So the name says of an attempt without a driver whether
-its record was stored.
+It may die at any line. A record's name stands in the queue before it is stored, and the job is done
+in the transaction that stores it: the next driver finds whatever was in hand.
 """
 
 import secrets
@@ -59,10 +56,9 @@ PROBES = Path("bisect") / "probes"
 def import_result(
     job_queue: JobQueue, results: Path, attempt: Attempt, result: JobResult
 ) -> Run | None:
-    """Put the record of an attempt into the store, and note that its job is done.
+    """Store the record of an attempt, whose job is done; ``None`` if it did not count any more.
 
-    ``None`` comes when the attempt did not count any more, and nothing was written. After a
-    ``DatabaseError`` asking again does the rest.
+    After a ``DatabaseError`` another call does the rest.
     """
     store = results / PROBES if attempt.job.purpose is Purpose.PROBE else results
     run = decode(result.record, result.bulk)
@@ -188,7 +184,6 @@ class QueueDriver:
                 return
 
     def _step(self) -> bool:
-        """Do what is to be done now; whether there is more."""
         pause = timedelta(seconds=self.settings.look_s)
         if looked := self._looked_at is None or self._now() - self._looked_at >= pause:
             self._look()
@@ -208,7 +203,6 @@ class QueueDriver:
         return goes_on
 
     def _look(self) -> None:
-        """See who is there, what has no driver, and what is no longer wanted."""
         if not self.registry.heartbeat(self.name):
             self._start_over()
         nodes = self.cluster.nodes()
@@ -343,7 +337,6 @@ class QueueDriver:
                 self.cluster.start(order)
 
     def _begin(self, queue: QueueSnapshot) -> int:
-        """Start what may start; how many that is."""
         ours = frozenset(self._checked.values()) | {one.host for one in self._measured.values()}
         begun = 0
         if self._looked_at is None:
@@ -368,7 +361,6 @@ class QueueDriver:
         return bool(queue.waiting) and patient
 
     def _explain(self, queue: QueueSnapshot) -> None:
-        """Note why jobs wait, as far as it is news."""
         reasons = {job.key: why_waiting(job, queue.fleet) for job in queue.waiting}
         news = {key: why for key, why in reasons.items() if self._explained.get(key, "") != why}
         if news:

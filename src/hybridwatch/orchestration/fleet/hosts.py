@@ -26,10 +26,7 @@ def is_free(connection: Connection, name: str, *standings: HostStatus) -> bool:
 
 
 def is_kept_there(connection: Connection, start: Start, now: datetime) -> bool:
-    """Whether a series may be measured on a host, which becomes its keeper if it has none.
-
-    What belongs to no series may be measured anywhere.
-    """
+    """Whether a series may be measured on a host, which becomes its keeper if it has none."""
     series = start.job.series
     if not series:
         return True
@@ -99,10 +96,9 @@ class HostRegistry:
             return read_hosts(connection)
 
     def past(self, host: Host) -> tuple[list[float], list[float]]:
-        """Give the kernel seconds of a host's own health checks that passed, and of others like it.
+        """Kernel seconds of a host's passed checks, and of each other one of its kind the last.
 
-        Own ones of before a quarantine count too: it has to be as it was. Of the others only each
-        one's last.
+        Own ones of before a quarantine count too: it has to be as it was.
         """
         timed = PROOF.c.passed, PROOF.c.kernel_s.is_not(None)
         with self._database.reading() as connection:
@@ -201,10 +197,7 @@ class HostRegistry:
             connection.execute(update(DRIVER).where(DRIVER.c.name == driver).values(ended=True))
 
     def expire_dead_drivers(self) -> list[str]:
-        """End drivers without a heartbeat, and release the hosts they reserved.
-
-        The names are of drivers that are gone, and whose attempts have no end yet.
-        """
+        """End drivers without a heartbeat, release their hosts; gives those with open attempts."""
         latest = self._clock() - DEAD_AFTER
         left = ATTEMPT.c.end == "", DRIVER.c.ended
         with self._database.changing() as connection:

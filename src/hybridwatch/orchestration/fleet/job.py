@@ -1,8 +1,7 @@
 """Jobs, each one measurement for a fleet, and the choice of which starts on which host.
 
-A history is worth something only while it stays on one machine. So the first host that measures a
-series keeps it. While that host is away or in quarantine its series wait, and go missing with
-their batch; where the matrix allows a stand-in, another host measures them as series of its own.
+A series waits for the host that first measured it, or its batch's end; only a stand-in host, where
+allowed, measures it too, as a series of its own.
 """
 
 import hashlib
@@ -80,14 +79,7 @@ class Steady(Part):
 
 
 class HostKind(Part):
-    """A kind of host, as a ``[[testbed]]`` of the matrix declares it.
-
-    Attributes:
-        labels: What a host must have to be of the kind.
-        gpus: Whole GPUs that a measurement gets.
-        expect: Facts that a host must show, such as ``driver``.
-        a_a: What each host has to show every night; ``None`` for nothing.
-    """
+    """A kind of host, as ``[[testbed]]`` declares it, with facts and an A/A that it must show."""
 
     name: KindName
     labels: dict[str, str] = Field(default_factory=dict)
@@ -113,9 +105,8 @@ class JobOptions:
         stand_in: Whether another host may measure it while its own cannot, as another series.
         trials: Timed trials a side; ``None`` as the scenario counts.
         host: The one host that may measure it; empty for any.
-        phases: Which phases; every one when there is none.
-        commits: Builds that the host makes of its clone: by name, the commit.
-        base: The build over which it lays them.
+        phases: Every one when there is none.
+        commits: Builds that the host makes of its clone over ``base``: by name, the commit.
         line: The line of builds of the last one; empty where none is stated.
     """
 
@@ -134,12 +125,8 @@ class JobOptions:
 class Job:
     """One measurement.
 
-    Attributes:
-        key: Equal for jobs that would measure the same in the same batch.
-        batch_id: A date, a commit, or something else that distinguishes one round from the
-            next.
-        priority: Higher goes first.
-        until: After that it is not begun any more.
+    ``key`` is equal for jobs that would measure the same in the same round (``batch_id``); a higher
+    ``priority`` goes first; after ``until`` it is not begun.
     """
 
     key: str
@@ -155,10 +142,9 @@ class Job:
 
     @property
     def series(self) -> str:
-        """Whatever has to be measured on one host, since people compare it.
+        """What has to be measured on one host: a scenario on a testbed; an A/A is about its host.
 
-        All builds of a scenario are, on one kind of host; an A/A is about its host alone. Empty of
-        contracts alone: what breaks one breaks it on every host of a kind.
+        Empty of contracts alone: what breaks one breaks it on every host of a kind.
         """
         if tuple(self.options.phases) == (Phase.CONTRACT.value,):
             return ""
@@ -179,11 +165,7 @@ class Job:
 
 
 def compute_job_key(digest: str, builds: Sequence[str], place: str, batch_id: str) -> str:
-    """Name a job.
-
-    ``digest`` is of the scenario's content; ``place`` is the testbed, or the host where one is
-    meant.
-    """
+    """Name a job by the digest of its scenario, its builds, its testbed or host, and its batch."""
     facts = json.dumps([digest, list(builds), place, batch_id])
     return hashlib.sha256(facts.encode()).hexdigest()[:KEY_DIGITS]
 
@@ -237,12 +219,7 @@ class HostStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine of the fleet.
-
-    Attributes:
-        machine: Hosts of one machine measure in turn.
-        job: What it measures now; empty when nothing.
-    """
+    """A host; those of one ``machine`` measure in turn; ``job`` is empty while it is idle."""
 
     name: str
     machine: str
@@ -258,8 +235,7 @@ class Fleet:
     """Everything that placing depends on besides the jobs.
 
     Attributes:
-        hosts: Every host that was ever seen, by name.
-        present: Names of those that are there now.
+        hosts: Every host that was ever seen, by name; ``present`` ones are there now.
         keepers: By series, the hosts that measured it, the first one first.
         unproven: Hosts and batches whose A/A is still to come.
     """

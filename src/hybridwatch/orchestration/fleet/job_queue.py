@@ -1,8 +1,7 @@
 """The queue: jobs, attempts and where series live, in the one database.
 
-Everything that a crash must not lose is a row here, and every change is one transaction in which
-the job's row is locked: two drivers never have the same job, and who lost a job in the meantime
-(it was taken for dead) changes nothing any more.
+Every change is one transaction in which the job's row is locked: two drivers never have the same
+job, and who lost one in the meantime changes nothing.
 """
 
 from collections import defaultdict
@@ -46,11 +45,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a job.
-
-    Attributes:
-        number: From 1.
-    """
+    """One try at a job; the first is number 1."""
 
     job: Job
     number: int
@@ -72,11 +67,7 @@ class QueueSnapshot:
 
 
 class JobQueue:
-    """The queue of one results folder. Threads may share it; processes each open their own.
-
-    Args:
-        tries: How often a job is tried that leaves no record.
-    """
+    """The queue of one results folder. Threads may share it; processes each open their own."""
 
     def __init__(self, database: Database, clock: Clock = utc_now, tries: int = 3) -> None:
         self.database = database
@@ -84,11 +75,7 @@ class JobQueue:
         self._tries = tries
 
     def is_made(self) -> bool:
-        """Whether anything was ever planned here.
-
-        Raises:
-            TriageError: The tables are of a newer hybridwatch.
-        """
+        """Whether anything was ever planned here; ``TriageError`` on tables of a newer version."""
         with reading_kept(self.database, JOB) as connection:
             return connection is not None
 
@@ -98,10 +85,7 @@ class JobQueue:
             pass
 
     def plan(self, jobs: Sequence[Job], testbeds: Iterable[HostKind] = ()) -> int:
-        """Add jobs, and say how many were new; those that are known stay as they are.
-
-        What was declared of kinds of hosts before is replaced by ``testbeds``.
-        """
+        """Add jobs that are not known, and count them; ``testbeds`` replace earlier ones."""
         with self.database.writing() as connection:
             for testbed in testbeds:
                 connection.execute(TESTBED.delete().where(TESTBED.c.name == testbed.name))
@@ -142,10 +126,7 @@ class JobQueue:
         return Attempt(job, number, start.host, driver)
 
     def name_record(self, attempt: Attempt, record: str) -> bool:
-        """Note what record an attempt will leave, before it is written.
-
-        False says that the attempt does not count any more: its record must not be written.
-        """
+        """Note a record's name before it is written; must not be, if False: the attempt is void."""
         with self.database.changing() as connection:
             if _locked(connection, attempt) is None:
                 return False
@@ -155,12 +136,8 @@ class JobQueue:
     def complete(self, attempt: Attempt, put: Callable[[], None], log: str) -> bool:
         """Write a record and note that its job is done, while no other driver can take the job.
 
-        ``put`` writes the record, which was named; it does nothing when the very same is there.
-        ``log`` is a path below the results folder. False says that the attempt did not count any
-        more, and that nothing was written.
-
-        Raises:
-            RecordError: It could not be written; the attempt goes on.
+        ``put`` writes the record, which was named, if it is not there. ``log`` is a path below the
+        results folder. False says that the attempt no longer counts, and that nothing was written.
         """
         with self.database.changing() as connection:
             if _locked(connection, attempt) is None:
@@ -171,10 +148,7 @@ class JobQueue:
         return True
 
     def end(self, attempt: Attempt, end: AttemptEnd, reason: str, log: str = "") -> JobState | None:
-        """Note that an attempt left nothing, and say what becomes of its job.
-
-        ``None`` comes when the attempt did not count any more.
-        """
+        """Note that an attempt left nothing; gives its job's state, ``None`` if it was void."""
         with self.database.changing() as connection:
             row = _locked(connection, attempt)
             if row is None:
@@ -182,10 +156,7 @@ class JobQueue:
             return self._end(connection, row, attempt, (end, reason), log)
 
     def recover(self, attempt: Attempt, is_stored: Callable[[str], bool]) -> JobState | None:
-        """End an attempt without a driver: done if its record is in the store, else lost.
-
-        ``None`` comes when another driver has ended it.
-        """
+        """End an attempt without a driver: done if its record is stored, else lost; or ``None``."""
         with self.database.changing() as connection:
             row = _locked(connection, attempt)
             if row is None:
@@ -208,10 +179,7 @@ class JobQueue:
         return [Attempt(parse_job_row(row), row.number, row.host, row.driver) for row in rows]
 
     def cancel(self, keys: Sequence[str]) -> int:
-        """Cancel jobs: one that waits at once, one that runs as soon as its driver looks.
-
-        Gives how many of them were open.
-        """
+        """Cancel open jobs, and count them; one that runs ends as soon as its driver looks."""
         with self.database.changing() as connection:
             open_ = JOB.c.key.in_(keys), JOB.c.state.in_([state.value for state in OPEN])
             rows = connection.execute(select(JOB.c.key).where(*open_).with_for_update()).fetchall()
@@ -231,10 +199,7 @@ class JobQueue:
             return set(connection.scalars(select(JOB.c.key).where(*wanted)))
 
     def expire(self) -> int:
-        """Give up jobs whose batch has expired; returns how many.
-
-        What is said of them is why they waited, as far as that was noted.
-        """
+        """Give up jobs whose batch has expired, with the reason why they waited; gives how many."""
         over = JOB.c.state == JobState.WAITING.value, JOB.c.until < self.clock()
         with self.database.writing() as connection:
             gone = connection.execute(update(JOB).where(*over).values(state=JobState.MISSING.value))

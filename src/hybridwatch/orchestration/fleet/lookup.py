@@ -1,7 +1,6 @@
 """Finds jobs and their logs, and plans the jobs that confirm an alert.
 
-Each answer to an alert is a job like any other, on the host that keeps the series. So a search for
-the build that brought a change goes on from night to night, half of what is left each time.
+So the search for the build that brought a change halves what is left each night.
 """
 
 import re
@@ -34,11 +33,7 @@ _REQUEST_BATCH: Final = re.compile(r"(\S+)#(\d+) comment (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class RequestedJobs:
-    """The jobs of one comment.
-
-    Attributes:
-        records: Of those that are done, below the results folder.
-    """
+    """The jobs of one comment; ``records`` lie below the results folder."""
 
     pull_request: int
     comment: int
@@ -107,10 +102,7 @@ def open_in(job_queue: JobQueue, batch_id: str) -> list[str]:
 
 
 def find_job_log(job_queue: JobQueue, job: str, attempt: int | None) -> Path:
-    """Give the log of a job, named by the beginning of its key, below the results folder.
-
-    ``attempt`` ``None`` is the last one that left a log.
-    """
+    """Find the log of a job, by the beginning of its key; without a number the last one."""
     key = key_like(job_queue, job)
     mine = [ATTEMPT.c.job == key]
     if attempt is not None:
@@ -199,11 +191,10 @@ def known_pairs(job_queue: JobQueue) -> list[PlannedPair]:
 def find_confirmations(
     alerts: Sequence[Alert], known: Sequence[PlannedPair], order: Sequence[str], now: datetime
 ) -> list[Job]:
-    """Plan the next confirming job of each alert without a decision.
+    """Plan the next confirming job of each open alert, the most urgent first.
 
-    Alerts come the most urgent first; ``order`` has the builds, the oldest first, to say which lie
-    between two. There is at most one job for each alert; none while an earlier one is open, and
-    none for what this queue did not measure.
+    ``order`` has the builds, the oldest first. There is no job while an earlier one of the alert is
+    open, and none for what this queue did not measure.
     """
     unanswered = [alert for alert in alerts if alert.status is Status.OPEN]
     bad = {alert.bad.run_id for alert in unanswered}
@@ -222,10 +213,7 @@ def find_confirmations(
 
 
 def left_today(job_queue: JobQueue, per_day: int) -> int:
-    """How many more jobs alerts and searches may add today.
-
-    What was cancelled before it began does not count.
-    """
+    """How many more jobs alerts and searches may add today; those cancelled unbegun are free."""
     is_wanted = JOB.c.purpose.in_([Purpose.CONFIRM.value, Purpose.PROBE.value])
     recent = JOB.c.planned_at > job_queue.clock() - _DAY
     counts = or_(JOB.c.attempt > 0, JOB.c.state != JobState.CANCELLED.value)

@@ -1,7 +1,4 @@
-"""``fleet.toml``: the matrix of builds and scenarios to measure, and on which kinds of hosts.
-
-Without Ray the same matrix becomes jobs of GitHub Actions or Buildkite.
-"""
+"""``fleet.toml``: builds and scenarios to measure, on which kinds of hosts, with or without Ray."""
 
 import shlex
 import tomllib
@@ -116,12 +113,9 @@ class CommentJobs(Part):
 
 
 class Matrix(Part):
-    """The contents of one file.
+    """One file; jobs may begin until ``hours`` after they were planned.
 
-    Attributes:
-        hours: How long after it was planned a job may be begun.
-        confirm: Jobs that alerts may add; ``None`` for none.
-        ask: Where commands in comments are measured; ``None`` for nowhere.
+    ``confirm`` and ``ask`` allow jobs of alerts and of comments on pull requests.
     """
 
     hours: Annotated[float, Field(gt=0, le=168)] = 12.0
@@ -158,10 +152,7 @@ class Matrix(Part):
         return self
 
     def jobs(self, scenarios: Path, batch_id: str, now: datetime) -> list[Job]:
-        """Give every job of a batch, each once; of two entries for one job the more urgent counts.
-
-        ``now`` is UTC.
-        """
+        """Give every job of a batch once; of two entries for one job the more urgent counts."""
         found: dict[str, Job] = {}
         for place, measure in enumerate(self.measures):
             for job in self._plan_jobs(measure, f"measure[{place}]", scenarios, batch_id, now):
@@ -177,11 +168,7 @@ class Matrix(Part):
         batch_id: str,
         now: datetime,
     ) -> list[Job]:
-        """Plan the jobs of a command in a comment.
-
-        ``wanted`` has ids and groups, one or two builds, and timed trials a side or ``None``.
-        ``now`` is UTC.
-        """
+        """Plan a comment's jobs: ids and groups, one or two builds, timed trials a side or none."""
         if self.ask is None:
             raise FleetError(f"{self.path}: ask: missing; expected a table with testbed")
         named, builds, trials = wanted
@@ -225,7 +212,6 @@ class Matrix(Part):
     def _fitting(
         self, scenarios: Sequence[Scenario], builds: Sequence[str], key: str
     ) -> list[Scenario]:
-        """Leave out what the builds cannot run; refuse builds that can run none."""
         try:
             sides = [parse_label(label) for label in builds]
         except BuildError as error:
@@ -242,11 +228,7 @@ class Matrix(Part):
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Read a file.
-
-    Raises:
-        FleetError: It cannot be read, or a line for each key that is wrong.
-    """
+    """Read a file; ``FleetError`` has a line for each key that is wrong."""
     with refusing_toml(path, Matrix, FleetError):
         return Matrix.model_validate(tomllib.loads(path.read_text(encoding="utf-8")), context=path)
 

@@ -92,8 +92,8 @@ def perform(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:
 def measure(work: JobCommand, is_wanted: Callable[[], bool] = lambda: True) -> JobResult:
     """Measure, and give the record as bytes.
 
-    Everything that is started ends with this process, however that ends (``system.guard``). Until
-    the last of it has ended no other measurement of the machine begins: they hold a lock.
+    What is started ends with this process (``system.guard``); until the last of it has ended, a
+    lock keeps other measurements of the machine from beginning.
     """
     name = f"hybridwatch-fleet-{os.getuid()}-{safe_name(work.machine)}"
     place = Path(tempfile.gettempdir()) / name
@@ -119,7 +119,6 @@ def _require_own(place: Path) -> None:
 
 
 def _tidy(place: Path) -> None:
-    """Remove what workers that were killed have left."""
     for folder in place.glob("*/"):
         if time.time() - folder.stat().st_mtime > _LEFT_S:
             shutil.rmtree(folder, ignore_errors=True)
@@ -149,7 +148,6 @@ def _turn_at(lock: Path) -> tuple[str, ...]:
 
 
 def _wait_for(process: GuardedProcess, seconds: float, is_wanted: Callable[[], bool]) -> str:
-    """Wait for a command's end, or for so long; gives why it failed."""
     deadline = time.monotonic() + seconds
     try:
         while True:

@@ -56,16 +56,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """A host as people ask for it.
-
-    Attributes:
-        is_there: Whether it was seen within ``SEEN``.
-        series: How many it keeps.
-        job: What it measures now; empty when nothing.
-        proven_at: When it last showed itself; ``None`` if it never did.
-        a_a: The ratio of its like halves then.
-        kernel_s: Seconds of its calibration kernel then.
-    """
+    """A host as people ask for it; ``proven_at``, ``a_a``, ``kernel_s`` are of its last check."""
 
     name: str
     standing: HostStatus
@@ -85,10 +76,8 @@ class Overview:
     """Everything at one moment.
 
     Attributes:
-        batches: The newest first.
-        underway: What is measured now, the longest first.
+        batches: The newest first; ``troubles`` are theirs. ``underway`` has the longest first.
         waiting: How many jobs wait, by reason; empty for those whose turn will come.
-        troubles: Of the newest batches.
         ends_at: When the last job that can be measured will be, going by earlier ones; ``None``
             when nothing is open, or nothing was ever measured.
     """
@@ -235,7 +224,6 @@ def _hosts(connection: Connection, now: datetime) -> Iterator[HostLine]:
 
 
 def _keepers(connection: Connection) -> dict[str, str]:
-    """Give the host that keeps each series: the first that measured it."""
     rows = connection.execute(select(PLACEMENT).order_by(PLACEMENT.c.since.desc()))
     return {row.series: row.host for row in rows}
 

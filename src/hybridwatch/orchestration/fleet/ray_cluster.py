@@ -1,8 +1,7 @@
 """Hosts that Ray knows; the only module that imports Ray.
 
-Ray places and watches, and nothing else: it never tries again by itself, and keeps nothing that a
-lost head node could lose. A host is a node with the resource ``measurement``, of which an order
-takes all there is; the label ``host`` names it.
+Ray only places and watches: it never tries again, and keeps nothing. A host is a node with the
+resource ``measurement``, of which an order takes all there is; its label ``host`` names it.
 """
 
 import os
@@ -41,11 +40,7 @@ _KILLED: Final = (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)
 
 
 class RayCluster:
-    """A cluster of Ray's.
-
-    Args:
-        address: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
-    """
+    """A cluster of Ray's; its address is ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``."""
 
     def __init__(self, address: str, do: Callable[[Work], Result] = perform) -> None:
         try:
@@ -64,10 +59,7 @@ class RayCluster:
         self._doubtful: list[tuple[float, str, Ended]] = []
 
     def nodes(self) -> Sequence[Node]:
-        """Give the hosts that are there.
-
-        Of two nodes of one name one has ended, and Ray does not know yet: then neither counts.
-        """
+        """Give the hosts that are there; of two of one name one has ended: neither counts yet."""
         found: dict[str, list[Any]] = {}
         for node in self._alive():
             if node["Resources"].get(TURN, 0) >= 1:

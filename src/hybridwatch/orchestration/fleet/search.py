@@ -1,7 +1,6 @@
 """A search (``hybridwatch bisect``) whose measurements are jobs: planned here, measured anywhere.
 
-The search waits for each job as for a measurement of its own. It may die: its jobs go on, the queue
-keeps what they gave, and the next call takes what no earlier one has read.
+When it dies, its jobs go on, and the next call takes what no earlier one has read.
 """
 
 import time
@@ -53,12 +52,10 @@ class FleetSearch:
     """What a search wants of a fleet.
 
     Attributes:
-        per_day: How many jobs a day alerts and searches may ask for.
+        per_day: How many jobs a day alerts and searches may add.
         until: No probe of this call begins later.
         read: Ids of runs that the search has read.
-        clone: Folder of a clone of vLLM, on every host.
-        base: The build that commits are laid over there.
-        commits: Builds of commits, by name.
+        clone: Folder of a clone of vLLM, on every host; ``commits`` by name are laid over ``base``.
     """
 
     job_queue: JobQueue
@@ -153,11 +150,7 @@ class FleetSearch:
 
 @dataclass(frozen=True, slots=True)
 class FleetMeasurer(Measurer):
-    """Measures builds on the hosts of a fleet.
-
-    Times of a search come from one host, the one that keeps the scenario's series; contracts from
-    any that is free.
-    """
+    """Measures on a fleet: times on the host that keeps the series, contracts on any host."""
 
     search: FleetSearch
 
@@ -224,7 +217,6 @@ class FleetMeasurer(Measurer):
         )
 
     def _keys(self, builds: Sequence[str], how: Sequence[str]) -> Iterator[str]:
-        """Give the keys under which one measurement is made again and again."""
         for number in count():
             batch_id = " ".join((self.search.batch_id, *how, str(number)))
             yield compute_job_key(digest(self.scenario), builds, self.search.testbed.name, batch_id)

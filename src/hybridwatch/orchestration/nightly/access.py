@@ -1,11 +1,7 @@
 """Access to the dashboard: password, login and host names, checked before it starts.
 
-A login that was set up wrongly must stop the start: Streamlit takes a secrets file that it cannot
-read for none, and would let everybody in.
-
-A page of another site can let its own name point to this machine once it is loaded (DNS rebinding):
-the browser then takes the dashboard for a part of that site and hands it every record. The name
-gives it away, so a request under any other name is refused.
+Streamlit takes a secrets file that it cannot read for none, and would let everybody in. Under a
+name of their own for this machine (DNS rebinding) other sites could read every record.
 """
 
 import importlib.util
@@ -106,11 +102,7 @@ class NightlyAccess:
 
 
 def read_access(folder: Path, home: Path, environment: Mapping[str, str]) -> NightlyAccess:
-    """Find out what is set up.
-
-    Streamlit reads ``.streamlit/secrets.toml`` in ``folder``, where it is started, and in ``home``,
-    the user's.
-    """
+    """Find out what ``.streamlit/secrets.toml``, where it is started and in ``home``, sets up."""
     password = environment.get(PASSWORD)
     if password is not None and len(password) < SHORTEST:
         raise AccessError(

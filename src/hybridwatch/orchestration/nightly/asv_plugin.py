@@ -1,13 +1,10 @@
 """A plugin of asv: what ``plugins`` of our configurations adds to it.
 
-asv knows an existing environment by the path of its Python, a machine by the name of its host, and
-of a number what its samples say. So it would store two builds of one commit in one file, start over
-on every runner that is new, and call a busier machine a regression. None of that can be set: the
-matrix of ``asv.conf.json`` is the same for every call, and asv leaves it aside where the
-environment exists. Parameters of benchmarks would do for builds, but each run would replace the
-values of all others, and what was stored without them would be lost. So this changes asv in five
-places; ``tests/unit/orchestration/nightly/test_asv_plugin.py`` holds them against the asv of the
-lock.
+asv knows an environment by its path, a machine by its host, a number by its samples: two builds
+would share a file, new runners start over, busy machines look like regressions. The matrix is set
+aside where the environment exists; as parameters builds would replace each other's values. So five
+places are changed, and held against the locked asv by
+``tests/unit/orchestration/nightly/test_asv_plugin.py``.
 """
 
 import json
@@ -59,11 +56,7 @@ def setup() -> None:
 
 
 def _of_a_build(made: Callable[..., None]) -> Callable[..., None]:
-    """Tell environments apart by the build that is measured in them.
-
-    Where the matrix of a configuration names the build, or says that it is none's (``null``: each
-    commit is a build), the matrix decides.
-    """
+    """Tell environments apart by build, unless the matrix names it, or ``null`` as none's."""
 
     def make(self: Any, conf: Any, python: str, requirements: Any, variables: Any) -> None:
         if BUILD_VARIABLE not in conf.matrix.get("env_nobuild", {}):
@@ -97,10 +90,7 @@ def _name_the_machine() -> None:
 
 
 def gpus_here() -> tuple[nvidia.Device, ...]:
-    """Give the GPUs that are there, unless the build that is named computes on the processor.
-
-    One that is named by a matrix is not known here, and those are adopted on GPUs.
-    """
+    """Give the GPUs that are there, unless the named build computes on the processor."""
     with suppress(HybridwatchError):
         if os.environ.get(BUILD_VARIABLE) and contender().spec.accelerator == "cpu":
             return ()
@@ -166,9 +156,6 @@ def _remote(repository: Path) -> str:
 
 
 def list_commits(remote: str) -> str:
-    """Give where a host shows the commits of a repository, ``#`` where that is not known.
-
-    A password in ``remote``, the address that it is fetched from, is left out.
-    """
+    """Give where a host shows the commits of ``remote``, without a password; ``#`` if unknown."""
     found = _REMOTE.fullmatch(remote)
     return f"https://{found[1]}/{found[2]}/commit/" if found else "#"

@@ -1,7 +1,4 @@
-"""Reads what a checkout has besides records: the gate's policy, scenarios and builds.
-
-As with scenarios, a wrong policy is reported in full: every wrong key, one line each.
-"""
+"""Reads what a checkout has besides records: the gate's policy, scenarios and builds."""
 
 import tomllib
 from collections.abc import Callable
@@ -97,11 +94,7 @@ def _without_margin(rules: list[_Rule]) -> list[tuple[str, str]]:
 
 
 def load_policy(path: Path) -> Policy:
-    """Read a policy.
-
-    Raises:
-        PolicyError: One line per wrong key: file, key, what was expected, what was found.
-    """
+    """Read a policy; ``PolicyError`` has a line for each wrong key."""
     with refusing_toml(path, _PolicyFile, PolicyError):
         try:
             text = path.read_text(encoding="utf-8")
@@ -148,10 +141,7 @@ _CALIBRATION: Final = Path("docs") / "calibration.json"
 
 
 def checkout_here() -> Checkout:
-    """Read the checkout around us; what is wrong with it is reported, not raised.
-
-    A page that shows records must not fail because a scenario is half written.
-    """
+    """Read the checkout around us; pages must show records although a scenario is half written."""
     problems: list[str] = []
     builds: dict[str, str] = {}
     policy = STRICT  # one that is wrong hides no alert

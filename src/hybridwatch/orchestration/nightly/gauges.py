@@ -1,7 +1,4 @@
-"""The state of a results folder as gauges, for Prometheus and other readers of OpenMetrics.
-
-Written by ``prometheus_client``, the project's own library for it (typed, standard library only).
-"""
+"""The state of a results folder as gauges of OpenMetrics, by ``prometheus_client``."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,9 +29,7 @@ def to_openmetrics(
 ) -> bytes:
     """Write how a results folder stands, as text of OpenMetrics 1.0.
 
-    Verdicts of the newest runs, when each scenario was measured last, alerts, what is missing,
-    records that cannot be read, and a fleet's queue and hosts. Ages count back from ``now``, which
-    is aware; ``triage`` is as for ``find_alerts``.
+    Ages count back from ``now``, which is aware; ``triage`` is as for ``find_alerts``.
     """
     registry = CollectorRegistry()
 

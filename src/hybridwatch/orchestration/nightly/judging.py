@@ -39,10 +39,7 @@ def save(results: Path, judged: JudgedReport) -> Path:
 
 
 def replay(path: Path, results: Path) -> tuple[JudgedReport, VerdictReplay]:
-    """Judge the records of a stored verdict again; gives today's, and how the two compare.
-
-    ``results`` is the folder its records are named relative to, unless the file lies in one itself.
-    """
+    """Judge a stored verdict's records, below ``results`` or around it, again, and compare."""
     verdict, untouched = read_verdict(path)
     folder = find_results(path, results)
     alterations = [] if untouched else [f"{path} was altered after it was written."]

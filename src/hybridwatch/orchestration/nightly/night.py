@@ -1,9 +1,8 @@
 """A night: measures what is expected, judges it, decides, and publishes; each step once.
 
-``results/nights/<date>-<build>-<commit>/`` holds one night: per scenario a receipt (the path of its
-record, written by the suite as soon as there is one) and a mark that asv has taken it over; at the
-end ``gate.json`` and ``report.md``; and ``log.txt``. The next run of the same night continues
-with what has no mark, and judges again, which costs seconds.
+``results/nights/<date>-<build>-<commit>/`` has a receipt for each scenario (its record's path), a
+mark once asv has taken it over, ``gate.json``, ``report.md`` and ``log.txt``. The next run of the
+same night goes on with what has no mark, and judges again, which costs seconds.
 """
 
 import json
@@ -37,7 +36,7 @@ from hybridwatch.records.store import read_run
 from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.reports.jsonform import findings_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render
-from hybridwatch.system.files import claimed
+from hybridwatch.system.files import claimed, put
 from hybridwatch.system.guarded import GuardedProcess
 
 NIGHTS: Final = "nights"
@@ -62,9 +61,7 @@ class NightPlan:
     """What a night is to do.
 
     Attributes:
-        scenarios: Ids.
-        build: Label of what is watched.
-        baseline: Label of what it is measured in turn with; the same one for an A/A night.
+        baseline: Label of what ``build`` is measured in turn with; the same for an A/A night.
         commit: Under which asv keeps the numbers, 40 hexadecimal digits.
         folder: Where asv is called.
         seconds: After so long nothing more is measured.
@@ -87,10 +84,7 @@ class NightPlan:
 
 
 def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
-    """Hold tonight's night, or what is left of it; gives its folder and all that was found.
-
-    ``today`` is the date in UTC; ``say`` gets a line for each thing done.
-    """
+    """Hold the night of a date in UTC, or what is left of it; gives its folder and findings."""
     deadline = time.monotonic() + plan.seconds
     nights = plan.results.resolve() / NIGHTS
     nights.mkdir(parents=True, exist_ok=True)
@@ -101,9 +95,9 @@ def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
         folder.mkdir(exist_ok=True)
         night = _Night(plan, folder, deadline, _logged(say, folder / LOG))
         findings = night.judged(night.measured())
-        _write(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text)
+        put(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text.encode())
         document = findings_to_json(findings.gate, findings)
-        _write(folder / GATE, json.dumps(document, indent=2, allow_nan=False) + "\n")
+        put(folder / GATE, f"{json.dumps(document, indent=2, allow_nan=False)}\n".encode())
         night.publish()
     return folder, findings
 
@@ -226,9 +220,3 @@ def _logged(say: Say, log: Path) -> Say:
             file.write(f"{line}\n")
 
     return both
-
-
-def _write(path: Path, text: str) -> None:
-    whole = path.with_name(f".{path.name}")
-    whole.write_text(text, encoding="utf-8")
-    whole.replace(path)

@@ -1,21 +1,15 @@
 """What the asv suites in ``benchmarks/`` are made of: a class per scenario, made from its file.
 
-asv runs every benchmark in a process of its own and knows no direction but down. So a session is
-made once, in ``setup_cache``, and each ``track_*`` hands out a part of it; every rate has a twin in
-seconds, answers become the share of wrong ones, and broken contracts are counted. Which
-benchmarks a class has follows from its scenario.
+asv runs each benchmark in a process: ``setup_cache`` makes one session, and each ``track_*`` hands
+out a part. asv knows no direction but down: rates have twins in seconds, answers count as wrong
+ones. Results go by names such as ``smoke.padded_graph_rows.PaddedGraphRows.track_ttft``.
 
-asv keeps results by the names of benchmarks, such as
-``smoke.padded_graph_rows.PaddedGraphRows.track_ttft``: the path of the scenario, then the class.
-
-Environment variables, since asv hands no arguments on:
-``HYBRIDWATCH_BUILD`` is the build that asv gets the numbers of; ``HYBRIDWATCH_BASELINE`` a second
-one, measured in turn with it, for the verdict; ``HYBRIDWATCH_RESULTS`` the folder that gets the
-record; ``HYBRIDWATCH_RECEIPT`` a file that gets the record's path. Where the receipt is there
-already, its record is handed out and nothing is measured. ``HYBRIDWATCH_CONSOLE`` names where a
-person looks on: asv keeps what a session says to itself until it has ended.
-``HYBRIDWATCH_UNTIL`` is the time, in seconds of the clock, by which times that changed must have
-been measured again; 0 measures nothing again.
+Environment variables, since asv hands no arguments on: ``HYBRIDWATCH_BUILD`` is the build that asv
+gets the numbers of; ``HYBRIDWATCH_BASELINE`` a second one, measured in turn with it;
+``HYBRIDWATCH_RESULTS`` the folder that gets the record; ``HYBRIDWATCH_RECEIPT`` a file that gets
+the record's path, or has it already, and then nothing is measured; ``HYBRIDWATCH_CONSOLE`` where a
+person looks on, as asv keeps output; ``HYBRIDWATCH_UNTIL`` the clock's seconds until which times
+that changed may be measured again, 0 for never.
 """
 
 import json
@@ -60,6 +54,7 @@ from hybridwatch.records.store import check_writable, read_run, results_folder, 
 from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.scenarios.load import load_scenario, scenario_files
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
+from hybridwatch.system.files import put
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible
 
@@ -103,9 +98,7 @@ def can_run(scenario: Scenario) -> bool:
 def measured(scenario: Scenario, wanted: Sequence[TrackedMetric]) -> Values:
     """Measure a scenario, or read what the receipt names, and give the contender's values.
 
-    Raises:
-        HybridwatchError: The scenario or a build cannot be used.
-        MeasurementError: A trial failed; the record is kept, and asv shows the suite as failed.
+    After a ``MeasurementError`` the record is kept, and asv shows the suite as failed.
     """
     _show("\n")  # asv has not ended its line yet
     try:
@@ -164,9 +157,7 @@ def _measure(scenario: Scenario, receipt: Path | None) -> Run:
     run = run_session(request)
     record = write_run(results, run).resolve()
     if receipt is not None:
-        whole = receipt.with_name(f".{receipt.name}")
-        whole.write_text(str(record), encoding="utf-8")
-        whole.replace(receipt)
+        put(receipt, str(record).encode())
     return run
 
 
@@ -233,8 +224,7 @@ class Suite:
     Attributes:
         version: asv's word for what is measured: results of other versions are not shown with it.
         timeout: Seconds of a benchmark.
-        setup_cache: Makes the session, once for all benchmarks of the class; none where the build
-            cannot run the scenario.
+        setup_cache: Makes the session, once for the class; none where the build cannot run it.
     """
 
     scenario: ClassVar[Scenario]
@@ -244,11 +234,7 @@ class Suite:
     setup_cache: ClassVar[Callable[["Suite"], Values]]
 
     def setup(self, _values: Values) -> None:
-        """Skip a benchmark that the build cannot run.
-
-        Raises:
-            NotImplementedError: asv's word for that.
-        """
+        """Skip a benchmark that the build cannot run: asv's word is ``NotImplementedError``."""
         if not can_run(self.scenario):
             text = f"{self.scenario.id} needs the accelerator {self.scenario.accelerator}"
             raise NotImplementedError(text)
@@ -257,8 +243,8 @@ class Suite:
 def suites(root: Path, package: str) -> dict[str, type]:
     """Make a class of benchmarks for each scenario file below a folder, by names of their own.
 
-    ``package`` is where asv looks for benchmarks; its name is no part of theirs. The class of a
-    file that is wrong has one benchmark, which fails with what is wrong.
+    ``package`` is where asv looks for benchmarks. A wrong file's one benchmark fails with what is
+    wrong.
     """
     made = {}
     for path in scenario_files(root):

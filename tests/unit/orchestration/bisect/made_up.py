@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from hybridwatch.engines.commits import Commit
+from hybridwatch.engines.code_tree import Commit
 from hybridwatch.orchestration.bisect.candidates import Candidate, CandidateList
 from hybridwatch.orchestration.bisect.journal import open_journal
 from hybridwatch.orchestration.bisect.question import ChangeDirection, ProbeOutcome, ProbeState

@@ -6,8 +6,7 @@ from hybridwatch.engines.builds import named_build
 from hybridwatch.engines.install import MARKER, environment_digest
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.bisect.bisector import Bisector, Confirmation
-from hybridwatch.orchestration.bisect.candidates import BuildFactory
-from hybridwatch.orchestration.bisect.ends import Ends, find_ends
+from hybridwatch.orchestration.bisect.candidates import BuildFactory, Ends, find_ends
 from hybridwatch.orchestration.bisect.question import ChangeDirection, ProbeOutcome, ProbeState
 from tests.checkout import a_clone, an_environment, commit, git, make_home
 from tests.unit.orchestration.bisect.made_up import BAD, MadeUpMeter, a_bisect_search, a_list

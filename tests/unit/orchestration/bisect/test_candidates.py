@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import find_sha
+from hybridwatch.engines.code_tree import find_sha
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.errors import BuildError
 from hybridwatch.orchestration.bisect.candidates import (
@@ -16,13 +16,13 @@ from hybridwatch.orchestration.bisect.candidates import (
     Candidate,
     changed_files,
     compute_weight,
+    find_ends,
     list_builds,
     list_commits,
     list_files,
     list_releases,
     mixture,
 )
-from hybridwatch.orchestration.bisect.ends import find_ends
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from tests.checkout import a_clone, a_copy, commit, make_home
 

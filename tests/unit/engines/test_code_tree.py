@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import OWN_FILE, load_builds, named_build
 from hybridwatch.engines.check import check_build
-from hybridwatch.engines.commits import commit_tree, commits_between, find_sha, python_changes
+from hybridwatch.engines.code_tree import commit_tree, commits_between, find_sha, python_changes
 from hybridwatch.engines.install import InstallState, state
 from hybridwatch.engines.own_builds import add_commit, add_source, remove_build
 from hybridwatch.engines.pip import INDEX_VARIABLE, NoWheelError, find_wheel
