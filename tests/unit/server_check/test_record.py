@@ -1,6 +1,7 @@
 """The record that a check leaves, as the other verbs read it."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -34,7 +35,7 @@ def test_a_check_is_a_record_that_compare_and_gate_read():
     _, before = check(LanguageServer(), "--build", "mine")
     done, after = check(LanguageServer("cache is lost"), "--build", "mine")
     assert done.exit_code == 1
-    run = read_run(after)
+    run = read_run(Path(after))
     assert (run.scenario.id, run.builds[0].label) == ("check/played", "mine")
     assert (run.builds[0].release, run.testbed.id) == ("0.31.0", "127.0.0.1")
     assert call("gate", before).exit_code == 0
@@ -55,7 +56,7 @@ def test_two_servers_are_one_record_with_two_sides():
     said = json.loads(done.stdout)
     assert said["against"] == other
     assert "tokens" in said["broke"]
-    run = read_run(said["record"])
+    run = read_run(Path(said["record"]))
     assert [build.label for build in run.builds] == ["old", "new"]
     assert {trial.side for trial in run.trials} == {0, 1}
     judged = call("gate", said["record"])
