@@ -66,26 +66,18 @@ def build_record(result: CheckResult, labels: tuple[str, ...] = ()) -> Run:
 
 
 def _contracts(result: CheckResult) -> Iterator[Trial]:
-    tallies = [tally for tally in result.tallies.values() if tally.name != "answers"]
-    decided = {_CONTRACT + tally.name: tally for tally in tallies if tally.is_decided}
-    trial = Trial(
-        index=0,
-        side=0,
-        phase=Phase.CONTRACT,
-        started_at=result.started_at,
-        duration_s=60 * result.minutes,
-        unsupported={
-            _CONTRACT + tally.name: tally.reason or tally.outcome
-            for tally in tallies
-            if not tally.is_decided
-        },
-    )
+    decided = {
+        _CONTRACT + tally.name: tally
+        for tally in result.tallies.values()
+        if tally.is_decided and tally.name != "answers"
+    }
+    trial = Trial(0, 0, Phase.CONTRACT, result.started_at, 60 * result.minutes)
     if result.pair is not None:
         yield replace(trial, samples=tuple(Sample(name, (0.0,)) for name in decided))
         trial = replace(trial, side=1)
     trial = replace(trial, client_result=result.as_json())
     if result.stopped and not result.broke:
-        yield replace(trial, failure=Failure(result.stopped, ""), unsupported={})
+        yield replace(trial, failure=Failure(result.stopped, ""))
     else:
         found = (Sample(name, (float(tally.broken),)) for name, tally in decided.items())
         yield replace(trial, samples=tuple(found))

@@ -78,7 +78,6 @@ def test_what_was_not_asked_is_no_count_of_0():
     result.tallies["parts"].reason = "the server names no token ids"
     trial = build_record(result).trials[0]
     assert [(one.metric, one.values) for one in trial.samples] == [("contract.check_company", (1,))]
-    assert trial.unsupported["contract.check_parts"] == "the server names no token ids"
 
 
 def test_a_server_that_went_away_is_a_failed_trial():
