@@ -67,7 +67,7 @@ def command(
     """Check whether a running server answers right, whatever its engine and model.
 
     The server needs only /v1/completions: vLLM, SGLang, TensorRT-LLM, a router. Each answer is
-    compared with another one of the same server: alone and beside others, new and from the cache,
+    compared with another one of the same server: alone and with others, new and from the cache,
     whole and as a stream (docs/check.md). Its API key is read from HYBRIDWATCH_API_KEY or
     OPENAI_API_KEY. With --against the second server has to answer as the first one does alone.
 

@@ -42,7 +42,7 @@ class Answer:
     is_nan: bool = False
 
     def from_token(self, position: int) -> "Answer":
-        """Give what was said from a position on."""
+        """Give the rest of it from a position on."""
         return Answer(
             None,
             self.tokens[position:],
@@ -58,7 +58,7 @@ class Reply:
     """An answer to one request.
 
     Attributes:
-        prompt_ids: Token ids of the prompt; empty where the server does not tell.
+        prompt_ids: Token ids of the prompt; empty where the server does not give them.
         seconds: From sending to the last byte.
         first_s: From sending to the first piece of a stream; ``None`` of a whole answer.
         is_whole: Whether a stream ended as it must, each choice with a reason; not all servers send

@@ -149,7 +149,7 @@ class CheckClient:
         return line + key
 
     async def read(self, path: str) -> httpx.Response:
-        """GET a page beside the completions.
+        """GET another page than the completions.
 
         Raises:
             RequestError: There is no answer, or another than 200.
@@ -232,7 +232,7 @@ class CheckClient:
             yield answer
 
     def discount(self, error: RequestError) -> None:
-        """Take an error back: the request asked whether the server takes it, and it does not."""
+        """Take an error back: the request showed that the server does not take its like."""
         self.errors[error.kind] -= 1
         self.errors += Counter()  # keeps what is above 0
 

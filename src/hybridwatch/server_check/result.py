@@ -1,4 +1,4 @@
-"""What a check found: relations that held, broke or could not be asked."""
+"""What a check found: relations that held, broke or could not be checked."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,24 +9,24 @@ from typing import Any, Final
 from hybridwatch.server_check.answer import Reply
 
 RELATIONS: Final[Mapping[str, str]] = {
-    "company": "a request beside others is answered as alone",
+    "company": "a request with others is answered as alone",
     "cached": "a prompt from the cache is answered as a new one",
     "short": "prompts of 1 to 8 tokens, and around the ends of blocks",
     "parts": "a prompt with its answer's beginning continues the same",
-    "long": "long prompts, alone, beside others and cached",
+    "long": "long prompts, alone, with others and cached",
     "stop": "stops cut where they must",
     "count": "usage, logprobs, lists of prompts and n agree with the tokens",
     "stream": "a stream, joined, is the whole answer",
-    "abort": "clients that go away harm nobody else",
+    "abort": "clients that go away harm no one else",
     "idle": "the same after a pause and after many requests",
     "drift": "the last answers are the first ones, and the cache comes back",
 }
-"""Every relation with what it says."""
+"""Every relation with what must hold."""
 PAIR_RELATIONS: Final[Mapping[str, str]] = {
     "tokens": "a request alone is answered as by the first server",
     "answers": "questions are answered right as often as by the first server",
 }
-"""What is besides asked of two servers."""
+"""What two servers are checked for as well."""
 _SHOWN: Final = 3
 """Breaks that are kept of a relation."""
 
@@ -63,7 +63,7 @@ class Tally:
     Attributes:
         broken: Breaks in all, of which a few are kept.
         undecided: Answers that differ where the server gives no logarithms to tell why.
-        reason: Why it was not asked, or not all of it.
+        reason: Why it was not checked, or not all of it.
     """
 
     name: str

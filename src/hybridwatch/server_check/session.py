@@ -58,11 +58,11 @@ class Session:
             against which it is checked.
         known: Ordinary requests, answered alone.
         short: The short ones among them.
-        room: Tokens of a prompt with its answer that the server takes; 0 where it does not tell.
+        room: Tokens of a prompt with its answer that the server takes; 0 where it is not known.
         longest_answer: Tokens that any request asks for at most.
         at_once: Requests that may be in flight.
         longest_prompt: Tokens that a prompt has at most.
-        ends_at: When no further question shall be asked, by ``time.monotonic``.
+        ends_at: When no further question is sent, by ``time.monotonic``.
     """
 
     def __init__(
@@ -251,7 +251,7 @@ class Session:
             if relation == "tokens" or await self.failing([known], self.alone):
                 return "tokens", self.alone
         elif relation in _WITH_OTHERS and await self.failing([known], self.alone):
-            # Without a salt, what was asked once is in the cache.
+            # Without a salt, a prompt that was sent once is in the cache.
             return ("drift" if self.client.takes_salt else "cached"), self.alone
         is_companion = (relation == "short" and known not in self.short) or (
             relation == "long" and known in self.known
@@ -344,11 +344,11 @@ def show(answer: Answer) -> dict[str, Any]:
 
 _SITUATIONS: Final = {
     "tokens": "alone",
-    "company": "beside {others}",
+    "company": "with {others}",
     "cached": "once its beginning was in the cache",
-    "short": "beside {others}",
+    "short": "with {others}",
     "parts": "when its prompt held the beginning of that answer",
-    "long": "beside {others}",
+    "long": "with {others}",
     "abort": "while clients went away",
     "idle": "after a pause or many requests",
     "drift": "later",
@@ -358,8 +358,8 @@ _SITUATIONS: Final = {
 def say_difference(relation: str, rule: Rule, known: Known, found: Answer, others: int) -> str:
     """Say in one sentence how an answer differs from the known one."""
     compared = rule.compare(known.answer, found)
-    beside = f"{others} other request{'s' * (others != 1)}" if others else "nothing else"
-    when = _SITUATIONS.get(relation, "again").format(others=beside)
+    company = f"{others} other request{'s' * (others != 1)}" if others else "nothing else"
+    when = _SITUATIONS.get(relation, "again").format(others=company)
     return f"a prompt of {_size(known)}, {when}: {_what(compared, rule, known.answer, found)}"
 
 
