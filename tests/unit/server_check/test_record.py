@@ -45,7 +45,7 @@ def test_a_check_is_a_record_that_compare_and_gate_read():
     compared = call("compare", before, after)
     assert "contract.check_drift" in compared.output
     assert "egression" in compared.output
-    assert "check/played" in call("history").output
+    assert "check/played" in call("records").output
 
 
 def test_two_servers_are_one_record_with_two_sides():
