@@ -13,9 +13,8 @@ from hybridwatch.server_check.client import CheckClient, Request, RequestError
 from hybridwatch.server_check.result import PairResult, Question, Side, TimedBlock
 from hybridwatch.server_check.session import Known, Session
 
-_REQUESTS: Final = 3
-"""Of a block. A few, so that both sides of a block have the same neighbours on their machine."""
 _PROMPTS: Final = (96, 160, 320)
+"""Tokens of the prompts of a block: few, so that both sides meet the same state of a machine."""
 _ANSWER: Final = 24
 TASK: Final = "recall"
 """The embedded task whose questions any language model can answer: find a value in a list."""
@@ -60,20 +59,22 @@ async def ask_timed(session: Session, _number: int) -> None:
     """Ask both servers new requests, one by one in a drawn order, then the same at once."""
     requests = [
         replace(session.make_request(session.fitting(size), _ANSWER), streamed=True)
-        for size in _PROMPTS[:_REQUESTS]
+        for size in _PROMPTS
     ]
     block = TimedBlock(datetime.now(UTC))
     for request in requests:
         replies: list[Reply | None] = [None, None]
         for side in _in_drawn_order(session):
             with suppress(RequestError):
-                replies[side] = await session.clients[side].ask_whole(request)
+                reply = await session.clients[side].ask_whole(request)
+                replies[side] = reply if reply.is_whole else None
         old, new = replies
         if old is None or new is None:
             continue
-        for side, reply in zip(block.sides, (old, new), strict=True):
-            side.add(reply)
-        known = Known(request, replace(old.answers[0], text=None), seconds=old.seconds)
+        block.sides[0].add(old)
+        block.sides[1].add(new)
+        whole = replace(request, streamed=False)
+        known = Known(whole, replace(old.answers[0], text=None), seconds=old.seconds)
         answer = replace(new.answers[0], text=None)
         await session.note("tokens", [known], [answer], session.alone)
     if session.at_once > 1 and len(block.sides[0].ttft) == len(requests):
