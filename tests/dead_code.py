@@ -68,7 +68,6 @@ EXPECTED: Final[Mapping[str, str]] = {
     "run_href": "a template of a page calls it",
     "add_file": "programs elsewhere add records with it",
     "line_html": "the tests write single lines with it",
-    "read_documents": "the recipes of the models and the tests read tasks with it",
 }
 """Who reaches what is not mentioned: a name, or its beginning with ``*``."""
 

@@ -4,12 +4,14 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
 
-from hybridwatch.cli.options import leave, print_json, takes_json, verb
+from hybridwatch.cli.options import leave, print_json, takes_json, takes_results, verb
 from hybridwatch.server_check.plan import Settings, Tell, check_server
+from hybridwatch.server_check.result import CheckResult
 from hybridwatch.server_check.screen import write_result
 from hybridwatch.system.console_text import say
 
@@ -22,9 +24,11 @@ _INTERRUPTED: Final = 130
     "check",
     "http://127.0.0.1:8000",
     "http://127.0.0.1:8000 --gentle --minutes 5",
+    "http://127.0.0.1:8000 --against http://127.0.0.1:8001",
     "http://127.0.0.1:8000 --json",
 )
 @click.argument("url")
+@click.option("--against", default="", metavar="URL2", help="Compare this server with the first.")
 @click.option("--model", default="", help="The server's name of its model; else its first one.")
 @click.option(
     "--minutes",
@@ -36,41 +40,69 @@ _INTERRUPTED: Final = 130
 @click.option("--seed", type=int, default=0, show_default=True, help="What prompts are drawn from.")
 @click.option("--gentle", is_flag=True, help="Send one request at a time.")
 @click.option("--strict", is_flag=True, help="Let nothing pass as rounding.")
+@click.option(
+    "--build",
+    "labels",
+    multiple=True,
+    metavar="LABEL",
+    help="What the record calls the server, twice for two; else its host and port.",
+)
+@takes_results("Folder that gets the record.")
+@click.option("--no-record", is_flag=True, help="Keep no record.")
 @takes_json("Print one JSON object (docs/check.md).")
 def command(
     *,
     url: str,
+    against: str,
     model: str,
     minutes: float,
     seed: int,
     gentle: bool,
     strict: bool,
+    labels: tuple[str, ...],
+    results: Path,
+    no_record: bool,
     as_json: bool,
 ) -> None:
     """Check whether a running server answers right, whatever its engine and model.
 
     The server needs only /v1/completions: vLLM, SGLang, TensorRT-LLM, a router. Each answer is
-    compared with another one of the same server: alone and beside others, new and from the cache,
+    compared with another one of the same server: alone and with others, new and from the cache,
     whole and as a stream (docs/check.md). Its API key is read from HYBRIDWATCH_API_KEY or
-    OPENAI_API_KEY.
+    OPENAI_API_KEY. With --against the second server has to answer as the first one does alone.
 
     Exit status: 0 all held, 1 something broke, 2 the server could not be checked, 130 Ctrl-C ended
     it before something broke.
     """
     key = next(filter(None, map(os.environ.get, _KEYS)), "")
-    settings = Settings(url, model, key, minutes, seed, gentle, strict)
+    settings = Settings(url, against, model, key, minutes, seed, gentle, strict)
+    if not no_record:
+        from hybridwatch.records.store import check_writable
+
+        check_writable(results)
     say(f"sent: {settings.load()}", err=True)
     with _progress() as tell:
         result = asyncio.run(check_server(settings, tell))
+    record = "" if no_record else _keep(result, labels, results)
     if as_json:
-        print_json(result.as_json())
+        print_json(result.as_json() | ({"record": record} if record else {}))
     else:
-        say(*write_result(result))
+        say(*write_result(result), *([f"record: {record}"] if record else []))
     leave(bad_news=result.broke)
     if result.interrupted:
         raise click.exceptions.Exit(_INTERRUPTED)
     if result.stopped or result.is_empty:
         raise click.exceptions.Exit(_UNREACHABLE)
+
+
+def _keep(result: CheckResult, labels: tuple[str, ...], results: Path) -> str:
+    """Write the record, and give its path; none of what was interrupted or never answered."""
+    if result.interrupted or (result.is_empty and not result.stopped):
+        return ""
+    from hybridwatch.records.store import write_run
+    from hybridwatch.server_check.record import build_record
+
+    return str(write_run(results, build_record(result, labels)))
 
 
 @contextmanager

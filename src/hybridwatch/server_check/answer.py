@@ -1,11 +1,12 @@
 """What a completions server answers, whole or as a stream, in one form."""
 
 import json
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-_ID: Final = "token_id:"
+ID_PREFIX: Final = "token_id:"
 _DONE: Final = "[DONE]"
 
 
@@ -41,7 +42,7 @@ class Answer:
     is_nan: bool = False
 
     def from_token(self, position: int) -> "Answer":
-        """Give what was said from a position on."""
+        """Give the rest of it from a position on."""
         return Answer(
             None,
             self.tokens[position:],
@@ -57,8 +58,9 @@ class Reply:
     """An answer to one request.
 
     Attributes:
-        prompt_ids: Token ids of the prompt; empty where the server does not tell.
+        prompt_ids: Token ids of the prompt; empty where the server does not give them.
         seconds: From sending to the last byte.
+        first_s: From sending to the first piece of a stream; ``None`` of a whole answer.
         is_whole: Whether a stream ended as it must, each choice with a reason; not all servers send
             ``[DONE]`` behind it.
     """
@@ -67,10 +69,13 @@ class Reply:
     usage: Usage | None
     prompt_ids: tuple[int, ...] = ()
     seconds: float = 0.0
+    first_s: float | None = None
     is_whole: bool = True
 
 
-def parse_reply(body: Mapping[str, Any], *, is_whole: bool = True) -> Reply:
+def parse_reply(
+    body: Mapping[str, Any], *, is_whole: bool = True, first_s: float | None = None
+) -> Reply:
     """Read a reply.
 
     Raises:
@@ -83,6 +88,7 @@ def parse_reply(body: Mapping[str, Any], *, is_whole: bool = True) -> Reply:
         tuple(_parse_answer(choice) for choice in choices),
         _parse_usage(body.get("usage")),
         tuple(choices[0].get("prompt_token_ids") or ()),
+        first_s=first_s,
         is_whole=is_whole,
     )
 
@@ -91,8 +97,8 @@ def _parse_answer(choice: Mapping[str, Any]) -> Answer:
     found = choice.get("logprobs") or {}
     ids = tuple(int(one) for one in choice.get("token_ids") or ())
     names = tuple(found.get("tokens") or ())
-    if not ids and names and all(name.startswith(_ID) for name in names):
-        ids = tuple(int(name.removeprefix(_ID)) for name in names)
+    if not ids and names and all(name.startswith(ID_PREFIX) for name in names):
+        ids = tuple(int(name.removeprefix(ID_PREFIX)) for name in names)
     chosen = tuple(found.get("token_logprobs") or ())
     is_nan = None in chosen
     return Answer(
@@ -132,15 +138,15 @@ class _Joined:
                 logprobs[key] = [*logprobs.get(key, ()), *values]
 
 
-async def read_stream(lines: AsyncIterator[str]) -> Reply:
-    """Join the chunks of a stream.
+async def read_stream(lines: AsyncIterator[str], begun: float) -> Reply:
+    """Join the chunks of a stream; ``begun`` is when it was requested, by ``time.monotonic``.
 
     Raises:
         KeyError, TypeError, ValueError: They are none of a completion.
         StreamedError: The server reported an error in the middle.
     """
     parts: dict[int, _Joined] = {}
-    usage, is_stream = None, False
+    usage, is_stream, first_s = None, False, None
     async for line in lines:
         if not line.startswith("data:"):
             continue
@@ -153,11 +159,13 @@ async def read_stream(lines: AsyncIterator[str]) -> Reply:
             raise StreamedError(str(chunk["error"]))
         usage = chunk.get("usage") or usage
         for choice in chunk.get("choices", ()):
+            first_s = first_s or time.monotonic() - begun
             parts.setdefault(int(choice.get("index", 0)), _Joined()).add(choice)
     choices = [part.choice for part in parts.values()]
     if is_stream and not choices:
         return Reply((Answer(""),), None, is_whole=False)
-    return parse_reply({"choices": choices, "usage": usage}, is_whole=_ended(choices))
+    body = {"choices": choices, "usage": usage}
+    return parse_reply(body, is_whole=_ended(choices), first_s=first_s)
 
 
 def _ended(choices: Sequence[Mapping[str, Any]]) -> bool:

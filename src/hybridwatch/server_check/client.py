@@ -149,7 +149,7 @@ class CheckClient:
         return line + key
 
     async def read(self, path: str) -> httpx.Response:
-        """GET a page beside the completions.
+        """GET another page than the completions.
 
         Raises:
             RequestError: There is no answer, or another than 200.
@@ -195,7 +195,7 @@ class CheckClient:
         self.requests += 1
         begun = time.monotonic()
         try:
-            reply = await self._send(request)
+            reply = await self._send(request, begun)
         except RequestError as error:
             self.errors[error.kind] += 1
             self._answerless += error.kind in {"connection", "timeout"}
@@ -205,14 +205,14 @@ class CheckClient:
         self._answerless = 0
         return replace(reply, seconds=time.monotonic() - begun)
 
-    async def _send(self, request: Request) -> Reply:
+    async def _send(self, request: Request, begun: float) -> Reply:
         try:
             async with self._open(request) as answer:
                 if answer.status_code >= _ERRORS:
                     text = (await answer.aread()).decode("utf-8", "replace")
                     return _nan_or_refuse(answer, text)
                 if request.streamed:
-                    return await read_stream(answer.aiter_lines())
+                    return await read_stream(answer.aiter_lines(), begun)
                 return parse_reply(json.loads(await answer.aread()))
         except (httpx.TimeoutException, TimeoutError) as error:
             raise RequestError("timeout", f"no answer in time: {_why(error)}") from error
@@ -232,7 +232,7 @@ class CheckClient:
             yield answer
 
     def discount(self, error: RequestError) -> None:
-        """Take an error back: the request asked whether the server takes it, and it does not."""
+        """Take an error back: the request showed that the server does not take its like."""
         self.errors[error.kind] -= 1
         self.errors += Counter()  # keeps what is above 0
 

@@ -3,7 +3,9 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,6 +18,7 @@ from hybridwatch.server_check.client import (
     UnreachableError,
 )
 from hybridwatch.server_check.comparison import Rule, learn_margin
+from hybridwatch.server_check.pair import ask_alike, ask_questions, ask_timed, read_release
 from hybridwatch.server_check.prompts import Prompts, source_text
 from hybridwatch.server_check.relations.neighbours import (
     ask_abort,
@@ -28,7 +31,7 @@ from hybridwatch.server_check.relations.neighbours import (
 )
 from hybridwatch.server_check.relations.prefixes import ask_cached, ask_long, ask_parts
 from hybridwatch.server_check.relations.protocol import ask_count, ask_stop, ask_stream
-from hybridwatch.server_check.result import CheckResult
+from hybridwatch.server_check.result import PAIR_RELATIONS, CheckResult, PairResult, Tally
 from hybridwatch.server_check.session import Session
 
 AT_ONCE: Final = 33
@@ -45,6 +48,8 @@ _TO_LEARN: Final = 0.3
 """Share of the time in which answers are learned."""
 _TO_ASK: Final = 0.92
 """Share of it after which no further relation is begun, but the last one."""
+_TO_ASK_QUESTIONS: Final = 0.45
+"""Share of it after which no further question of a task is asked."""
 _PAUSES: Final = 0.03
 """Share of the time that a pause is at most."""
 _PARAMETERS: Final = (
@@ -80,7 +85,8 @@ class Settings:
     """How a server is checked.
 
     Attributes:
-        model: The name under which it knows its model; empty to ask it.
+        against: Another server, which is checked by the answers of the first; empty for none.
+        model: The name under which they know their model; empty for the first of each.
         key: Of its API; empty for none.
         gentle: Whether one request at a time is sent.
         strict: Whether answers must be equal bit for bit.
@@ -91,6 +97,7 @@ class Settings:
     """
 
     url: str
+    against: str = ""
     model: str = ""
     key: str = ""
     minutes: float = 2.0
@@ -109,9 +116,10 @@ class Settings:
 
     def load(self) -> str:
         """Say what the server will have to bear at most."""
+        each = " to each server" * bool(self.against)
         return (
             f"about {self.minutes:g} min, at most {self.at_once} request{'s' * (not self.gentle)} "
-            f"at a time, prompts of at most {LONGEST_PROMPT} tokens, answers of at most "
+            f"at a time{each}, prompts of at most {LONGEST_PROMPT} tokens, answers of at most "
             f"{LONGEST_ANSWER}"
         )
 
@@ -123,31 +131,47 @@ async def check_server(settings: Settings, tell: Tell = lambda *_: None) -> Chec
         ServerCheckError: The address is none, or no request is answered at the beginning.
     """
     begun = time.monotonic()
-    async with CheckClient(settings.url, settings.key) as client:
-        result = CheckResult(client.url)
-        result.errors = client.errors
+    async with AsyncExitStack() as stack:
+        urls = filter(None, (settings.url, settings.against))
+        clients = [await stack.enter_async_context(CheckClient(url, settings.key)) for url in urls]
+        result = CheckResult(clients[0].url, gentle=settings.gentle, strict=settings.strict)
+        if settings.against:
+            result.pair = PairResult(clients[1].url)
+            result.tallies = {name: Tally(name) for name in PAIR_RELATIONS} | result.tallies
         try:
-            await _check(settings, client, result, begun, tell)
+            await _check(settings, clients, result, begun, tell)
         except UnreachableError as error:
             result.stopped = str(error)
         except asyncio.CancelledError:
             result.interrupted, result.stopped = True, "interrupted"
-        result.requests = client.requests
+        for client in clients:
+            result.requests += client.requests
+            of = f" of {client.url}" if settings.against else ""
+            result.errors += Counter({kind + of: n for kind, n in client.errors.items()})
         result.minutes = (time.monotonic() - begun) / 60
+    if result.pair is not None and not result.interrupted:
+        from hybridwatch.server_check.record import judge_pair
+
+        judge_pair(result, result.pair)
     return result
 
 
 async def _check(
-    settings: Settings, client: CheckClient, result: CheckResult, begun: float, tell: Tell
+    settings: Settings,
+    clients: Sequence[CheckClient],
+    result: CheckResult,
+    begun: float,
+    tell: Tell,
 ) -> None:
     seconds = settings.minutes * 60
     session = Session(
-        client,
+        clients[-1],
         result,
         random.Random(settings.seed),  # noqa: S311 - prompts, no secrets
         ends_at=begun + _TO_ASK * seconds,
         at_once=settings.at_once,
         pause_s=min(settings.pause_s, _PAUSES * seconds),
+        reference=clients[0],
     )
 
     def report(what: str) -> None:
@@ -159,10 +183,13 @@ async def _check(
     await _learn_answers(session, settings.known, begun + _TO_LEARN * seconds)
     report("how far rounding goes")
     await _learn_rule(session, strict=settings.strict)
+    if session.is_pair and _is_wanted(settings, "answers"):
+        report("answers to questions")
+        await ask_questions(session, begun + _TO_ASK_QUESTIONS * seconds)
     await session.alone(session.known[:1])
     before = await read_gauges(session)
     await _ask_rounds(session, settings, report)
-    if not settings.only or "drift" in settings.only:
+    if _is_wanted(settings, "drift"):
         report("drift")
         await ask_drift(session, 0)
         await ask_gauges(session, before)
@@ -170,17 +197,23 @@ async def _check(
 
 async def _meet(session: Session, model: str) -> None:
     """Find the model's name, what requests may ask, and how prompts are written."""
-    client, result = session.client, session.result
-    listed = await _models(client, needed=not model)
-    client.model = model or str(listed[0]["id"])
-    result.model = client.model
-    found = next((one for one in listed if one.get("id") == client.model), {})
-    session.room = int(found.get("max_model_len") or 0)
-    await _drop_refused(session)
+    for client in session.clients:
+        listed = await _models(client, needed=not model)
+        client.model = model or str(listed[0]["id"])
+        found = next((one for one in listed if one.get("id") == client.model), {})
+        room = int(found.get("max_model_len") or 0)
+        session.room = min(room, session.room) if room and session.room else room or session.room
+        await _drop_refused(session, client)
+        session.result.releases.append(await read_release(client))
+    session.result.model = session.reference.model
+    if session.is_pair:
+        await ask_alike(*session.clients)
     try:
         await _choose_prompts(session)
     except RequestError as error:
-        raise ServerCheckError(f"{client.url}: does not answer a request: {error}") from error
+        raise ServerCheckError(
+            f"{session.client.url}: does not answer a request: {error}"
+        ) from error
 
 
 async def _models(client: CheckClient, *, needed: bool) -> list[dict[str, Any]]:
@@ -195,9 +228,8 @@ async def _models(client: CheckClient, *, needed: bool) -> list[dict[str, Any]]:
     raise ServerCheckError(f"{client.url}/v1/models: empty; name one with --model")
 
 
-async def _drop_refused(session: Session) -> None:
-    """Do without the parameters that the server refuses."""
-    client = session.client
+async def _drop_refused(session: Session, client: CheckClient) -> None:
+    """Do without the parameters that a server refuses."""
     whole = client.extras
     probe = Request("The river is 12.\nThe stone is", 4)
     client.extras = {}
@@ -208,39 +240,40 @@ async def _drop_refused(session: Session) -> None:
     taken = dict(whole)
     for name, together in _PARAMETERS:
         client.extras = {key: whole[key] for key in together if key in taken}
-        if name in taken and (why := await _refusal(session, probe)):
+        if name in taken and (why := await _refusal(client, probe)):
             session.result.refused[name] = why
             taken.pop(name)
     client.extras = taken
-    if why := await _refusal(session, replace(probe, salt=session.new_salt())):
+    if why := await _refusal(client, replace(probe, salt=session.new_salt())):
         session.result.refused[SALT] = why
         client.takes_salt = False
 
 
-async def _refusal(session: Session, request: Request) -> str:
+async def _refusal(client: CheckClient, request: Request) -> str:
     """Say why a server refuses a request; empty if it takes it."""
     try:
-        await session.client.ask(request)
+        await client.ask(request)
     except RequestError as error:
         if not error.is_refusal:
-            raise ServerCheckError(f"{session.client.url}: {error}") from error
-        session.client.discount(error)
+            raise ServerCheckError(f"{client.url}: {error}") from error
+        client.discount(error)
         return str(error)
     return ""
 
 
 async def _choose_prompts(session: Session) -> None:
-    """Take token ids for prompts where the server names those of a text and takes them."""
+    """Take token ids for prompts where each server names the same for a text, and takes them."""
     text = source_text(session.rng)
     if session.room:
         text = text[: session.room // 2]
-    reply = await session.client.ask_whole(Request(text, 1))
+    replies = [await client.ask_whole(Request(text, 1)) for client in session.clients]
     words = len(text.split(" "))
-    usage = reply.usage
+    usage, named = replies[0].usage, replies[0].prompt_ids
     session.prompts = Prompts(session.rng, (), usage.prompt / words if usage else 1.5)
-    if len(reply.prompt_ids) > 1:
-        ids = Prompts(session.rng, reply.prompt_ids[1:], 1.0)  # without a mark of the beginning
-        if not await _refusal(session, Request(ids.make(8), 1)):
+    if len(named) > 1 and all(reply.prompt_ids == named for reply in replies):
+        ids = Prompts(session.rng, named[1:], 1.0)  # without a mark of the beginning
+        probe = Request(ids.make(8), 1)
+        if not any([await _refusal(client, probe) for client in session.clients]):
             session.prompts = ids
             return
     session.result.refused["prompts as token ids"] = "the server does not name or take them"
@@ -256,10 +289,8 @@ async def _learn_answers(session: Session, wanted: int, until: float) -> None:
     lengths = [size for pair in zip(_LENGTHS, _SHORT * 2, strict=False) for size in pair]
     while len(session.known) < wanted:
         at = tries
-        size, answer = lengths[at % len(lengths)], _ANSWERS[at % len(_ANSWERS)]
-        if session.room:
-            size = min(size, session.room - LONGEST_ANSWER - 1)
-        known = await session.try_to_learn(session.make_request(max(1, size), answer))
+        size, answer = session.fitting(lengths[at % len(lengths)]), _ANSWERS[at % len(_ANSWERS)]
+        known = await session.try_to_learn(session.make_request(size, answer))
         tries += 1
         if known is not None:
             session.known.append(known)
@@ -268,22 +299,31 @@ async def _learn_answers(session: Session, wanted: int, until: float) -> None:
         if tries >= _TRIES or (time.monotonic() > until and len(session.known) >= _FEWEST):
             break
     if len(session.known) < _FEWEST:
-        failed = ", ".join(f"{count} x {kind}" for kind, count in session.client.errors.items())
+        errors = session.reference.errors.items()
+        failed = ", ".join(f"{count} x {kind}" for kind, count in errors)
         raise ServerCheckError(
-            f"{session.client.url}: expected {_FEWEST} answers of {tries} requests, "
+            f"{session.reference.url}: expected {_FEWEST} answers of {tries} requests, "
             f"found {len(session.known)} ({failed})"
         )
 
 
 async def _learn_rule(session: Session, *, strict: bool) -> None:
-    """Ask one request ten times alone, then beside others, and see how far logarithms move."""
+    """Ask one request ten times alone, then with others, and see how far logarithms move.
+
+    Between two servers all requests are asked once, as these move every one: other kernels, another
+    precision.
+    """
     long_enough = [one for one in session.known if len(one.answer.tokens) > 1] or session.known
     one = session.rng.choice(long_enough)
-    pairs = []
-    for _ in range(_AGAIN):
-        answer = await session.answer(replace(one.request, salt=session.new_salt()))
-        if answer is not None:
-            pairs.append((one.answer, answer))
+    first = list(session.known) if session.is_pair else [one] * _AGAIN
+    alone = [
+        await session.answer(replace(known.request, salt=session.new_salt())) for known in first
+    ]
+    pairs = [
+        (known.answer, answer)
+        for known, answer in zip(first, alone, strict=True)
+        if answer is not None
+    ]
     for _ in range(3 if session.at_once > 1 else 0):
         items = [one, *session.draw(4)]
         answers = await session.together(items)
@@ -295,10 +335,19 @@ async def _learn_rule(session: Session, *, strict: bool) -> None:
     margin = learn_margin(pairs)
     session.rule = Rule(margin, strict)
     session.result.margin = 0.0 if strict else margin
+    if session.is_pair:
+        await session.note("tokens", first, alone, session.alone)
+
+
+def _is_wanted(settings: Settings, name: str) -> bool:
+    return not settings.only or name in settings.only
 
 
 async def _ask_rounds(session: Session, settings: Settings, report: Callable[[str], None]) -> None:
-    rounds = [(name, ask) for name, ask in _ROUNDS if not settings.only or name in settings.only]
+    rounds = [(name, ask) for name, ask in _ROUNDS if _is_wanted(settings, name)]
+    if session.is_pair and _is_wanted(settings, "speed"):
+        timed = ("speed", ask_timed)
+        rounds = [step for one in rounds for step in (timed, one)] or [timed]
     asked = dict.fromkeys((name for name, _ in rounds), 0)
     for _ in range(settings.rounds):
         for name, ask in rounds:

@@ -1,4 +1,4 @@
-"""Seeded prompts for a model that nobody knows: lines that name things and ask for them again.
+"""Seeded prompts for an unknown model: lines that name things and ask for them again.
 
 Text of this kind gives an unknown model something to continue with and a reason to look back. Where
 the server takes token ids, prompts are cut to a length exactly; elsewhere they are words.

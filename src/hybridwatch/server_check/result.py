@@ -1,24 +1,32 @@
-"""What a check found: relations that held, broke or could not be asked."""
+"""What a check found: relations that held, broke or could not be checked."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from hybridwatch.server_check.answer import Reply
+
 RELATIONS: Final[Mapping[str, str]] = {
-    "company": "a request beside others is answered as alone",
+    "company": "a request with others is answered as alone",
     "cached": "a prompt from the cache is answered as a new one",
     "short": "prompts of 1 to 8 tokens, and around the ends of blocks",
     "parts": "a prompt with its answer's beginning continues the same",
-    "long": "long prompts, alone, beside others and cached",
+    "long": "long prompts, alone, with others and cached",
     "stop": "stops cut where they must",
     "count": "usage, logprobs, lists of prompts and n agree with the tokens",
     "stream": "a stream, joined, is the whole answer",
-    "abort": "clients that go away harm nobody else",
+    "abort": "clients that go away harm no one else",
     "idle": "the same after a pause and after many requests",
     "drift": "the last answers are the first ones, and the cache comes back",
 }
-"""Every relation with what it says."""
+"""Every relation with what must hold."""
+PAIR_RELATIONS: Final[Mapping[str, str]] = {
+    "tokens": "a request alone is answered as by the first server",
+    "answers": "questions are answered right as often as by the first server",
+}
+"""What two servers are checked for as well."""
 _SHOWN: Final = 3
 """Breaks that are kept of a relation."""
 
@@ -55,7 +63,7 @@ class Tally:
     Attributes:
         broken: Breaks in all, of which a few are kept.
         undecided: Answers that differ where the server gives no logarithms to tell why.
-        reason: Why it was not asked, or not all of it.
+        reason: Why it was not checked, or not all of it.
     """
 
     name: str
@@ -79,6 +87,11 @@ class Tally:
         return len(self.breaks) >= _SHOWN
 
     @property
+    def is_decided(self) -> bool:
+        """Whether it held or broke."""
+        return self.outcome not in {"not asked", "unknown"}
+
+    @property
     def outcome(self) -> str:
         """``held``, ``broke``, ``within rounding``, ``not asked`` or ``unknown``."""
         if self.broken:
@@ -95,6 +108,7 @@ class Tally:
             "name": self.name,
             "outcome": self.outcome,
             "checked": self.checked,
+            "broken": self.broken,
             "within_rounding": self.within_rounding,
             "reason": self.reason,
             "breaks": [one.as_json() for one in self.breaks],
@@ -102,10 +116,69 @@ class Tally:
 
 
 @dataclass(slots=True)
+class Side:
+    """What one server of two gave in a block.
+
+    Attributes:
+        ttft: Seconds to the first token of each request alone.
+        tpot: Seconds of each further token.
+        seconds: Of all requests alone.
+        throughput: Tokens per second of the same requests at once; ``None`` where not measured.
+    """
+
+    ttft: list[float] = field(default_factory=list)
+    tpot: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    throughput: float | None = None
+
+    def add(self, reply: Reply) -> None:
+        """Add what a stream of a request alone took."""
+        first = reply.seconds if reply.first_s is None else reply.first_s
+        self.ttft.append(first)
+        self.seconds += reply.seconds
+        if (further := len(reply.answers[0].tokens) - 1) > 0:
+            self.tpot.append((reply.seconds - first) / further)
+
+
+@dataclass(slots=True)
+class TimedBlock:
+    """Equal requests to both servers, one right behind the other."""
+
+    started_at: datetime
+    sides: tuple[Side, Side] = field(default_factory=lambda: (Side(), Side()))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of a task with both servers' answers, and both requests for a shell."""
+
+    prompt: str
+    target: str
+    responses: tuple[str, str]
+    curl: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class PairResult:
+    """What two servers gave side by side.
+
+    Attributes:
+        url: Of the second one.
+        speeds: Times and rates as ratios, written for ``--json``.
+    """
+
+    url: str
+    blocks: list[TimedBlock] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    speeds: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class CheckResult:
     """What a check of one server found.
 
     Attributes:
+        releases: Of each server, empty where it does not report one.
         minutes: That it took.
         margin: Nats within which two tokens are a near tie; ``None`` before it was learned.
         errors: Of the server, by status or kind.
@@ -113,7 +186,11 @@ class CheckResult:
     """
 
     url: str
+    gentle: bool = False
+    strict: bool = False
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     model: str = ""
+    releases: list[str] = field(default_factory=list)
     minutes: float = 0.0
     requests: int = 0
     errors: Counter[str] = field(default_factory=Counter)
@@ -124,6 +201,7 @@ class CheckResult:
     refused: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
     interrupted: bool = False
+    pair: PairResult | None = None
 
     @property
     def broke(self) -> list[str]:
@@ -140,6 +218,9 @@ class CheckResult:
         return {
             "schema_version": 1,
             "url": self.url,
+            **({"against": self.pair.url} if self.pair else {}),
+            "started_at": self.started_at.isoformat(timespec="seconds"),
+            "releases": self.releases,
             "model": self.model,
             "minutes": round(self.minutes, 3),
             "requests": self.requests,
@@ -149,4 +230,5 @@ class CheckResult:
             "stopped": self.stopped,
             "relations": [tally.as_json() for tally in self.tallies.values()],
             "broke": self.broke,
+            **({"speeds": self.pair.speeds} if self.pair else {}),
         }

@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hybridwatch.server_check.result import RELATIONS, CheckResult, Tally
+from hybridwatch.server_check.result import (
+    PAIR_RELATIONS,
+    RELATIONS,
+    CheckResult,
+    PairResult,
+    Tally,
+)
 
 _MARKS: Final = {
     "held": "\N{HEAVY CHECK MARK}",
@@ -12,6 +18,7 @@ _MARKS: Final = {
     "not asked": "\N{MIDDLE DOT}",
     "unknown": "?",
 }
+_SAYS: Final = {**PAIR_RELATIONS, **RELATIONS}
 _WIDTH: Final = max(map(len, RELATIONS))
 _OUTCOME_WIDTH: Final = max(map(len, _MARKS))
 _LONGEST_LINE: Final = 400
@@ -19,10 +26,15 @@ _LONGEST_LINE: Final = 400
 
 def write_result(result: CheckResult) -> Iterator[str]:
     """Write what held, what broke with its requests, what was not asked, and errors."""
-    yield f"{result.url}: {result.model}"
+    if result.pair is None:
+        yield f"{result.url}: {result.model}"
+    else:
+        yield f"{result.pair.url} against {result.url}: {result.model}"
     for tally in result.tallies.values():
         yield _line(tally)
     yield ""
+    if result.pair is not None:
+        yield from _speeds(result.pair)
     yield from _facts(result)
     for tally in result.tallies.values():
         for number, found in enumerate(tally.breaks):
@@ -44,9 +56,22 @@ def _line(tally: Tally) -> str:
         counts += f", {tally.within_rounding} within rounding"
     if tally.undecided:
         counts += f", {tally.undecided} undecided: the server gives no logarithms"
-    said = "; ".join(filter(None, (counts or RELATIONS[tally.name], tally.reason)))
+    said = "; ".join(filter(None, (counts or _SAYS[tally.name], tally.reason)))
     outcome = tally.outcome
     return f"  {_MARKS[outcome]} {tally.name:<{_WIDTH}}  {outcome:<{_OUTCOME_WIDTH}}  {said}"
+
+
+def _speeds(pair: PairResult) -> Iterator[str]:
+    for one in pair.speeds:
+        ratio, around = one["ratio"], one["interval"]
+        if around is None:
+            said = f"{one['blocks']} blocks are too few for an interval"
+        else:
+            said = f"{around[0]:.3f} to {around[1]:.3f}, {one['blocks']} blocks"
+        yield f"  {one['name']}: {ratio:.3f} times the first server's ({said})"
+    if not pair.speeds:
+        yield "  speed: not measured, the time was over"
+    yield ""
 
 
 def _facts(result: CheckResult) -> Iterator[str]:

@@ -53,13 +53,16 @@ class Session:
     """One check of one server.
 
     Attributes:
+        client: Speaks to the server that is checked.
+        reference: Speaks to the server whose answers count as right: the same one, or another
+            against which it is checked.
         known: Ordinary requests, answered alone.
         short: The short ones among them.
-        room: Tokens of a prompt with its answer that the server takes; 0 where it does not tell.
+        room: Tokens of a prompt with its answer that the server takes; 0 where it is not known.
         longest_answer: Tokens that any request asks for at most.
         at_once: Requests that may be in flight.
         longest_prompt: Tokens that a prompt has at most.
-        ends_at: When no further question shall be asked, by ``time.monotonic``.
+        ends_at: When no further question is sent, by ``time.monotonic``.
     """
 
     def __init__(
@@ -71,8 +74,10 @@ class Session:
         ends_at: float,
         at_once: int,
         pause_s: float,
+        reference: CheckClient | None = None,
     ) -> None:
         self.client = client
+        self.reference = reference or client
         self.result = result
         self.rng = rng
         self.rule = Rule(0.0)
@@ -88,6 +93,16 @@ class Session:
         self._extra = _EXTRA
         self._salts = count(1)
         self._run = rng.randrange(10**6)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether one server is checked against another."""
+        return self.reference is not self.client
+
+    @property
+    def clients(self) -> tuple[CheckClient, ...]:
+        """The servers' clients, that of the reference first."""
+        return (self.reference, self.client) if self.is_pair else (self.client,)
 
     @property
     def is_over(self) -> bool:
@@ -108,13 +123,17 @@ class Session:
         """Make a new request of about so many prompt tokens, in a part of the cache of its own."""
         return Request(self.prompts.make(tokens), max_tokens, self.new_salt())
 
+    def fitting(self, tokens: int) -> int:
+        """Give so many tokens of a prompt, or as many as the servers take with an answer."""
+        return max(1, min(tokens, self.room - self.longest_answer - 1)) if self.room else tokens
+
     async def learn(self, request: Request, before: tuple[Request, ...] = ()) -> Known:
         """Ask a request alone.
 
         Raises:
             RequestError, UnreachableError: There is no answer.
         """
-        reply = await self.client.ask_whole(request)
+        reply = await self.reference.ask_whole(request)
         return Known(request, reply.answers[0], before, reply.seconds)
 
     async def try_to_learn(self, request: Request) -> Known | None:
@@ -167,8 +186,18 @@ class Session:
 
     async def hold(self, relation: str, items: Sequence[Known], scene: Scene) -> None:
         """Play a scene, and note for a relation which answers are no longer the known ones."""
+        self.tally(relation)
+        await self.note(relation, items, await scene(items), scene)
+
+    async def note(
+        self,
+        relation: str,
+        items: Sequence[Known],
+        found: Sequence[Answer | None],
+        scene: Scene,
+    ) -> None:
+        """Note which answers that a scene gave are no longer the known ones."""
         tally = self.tally(relation)
-        found = await scene(items)
         for at, (known, answer) in enumerate(zip(items, found, strict=True)):
             if answer is None:
                 continue
@@ -218,8 +247,11 @@ class Session:
         """Find the simplest situation in which a known request is answered otherwise."""
         if not self.spend(1):
             return relation, scene
-        if relation in _WITH_OTHERS and await self.failing([known], self.alone):
-            # Without a salt, what was asked once is in the cache.
+        if self.is_pair:
+            if relation == "tokens" or await self.failing([known], self.alone):
+                return "tokens", self.alone
+        elif relation in _WITH_OTHERS and await self.failing([known], self.alone):
+            # Without a salt, a prompt that was sent once is in the cache.
             return ("drift" if self.client.takes_salt else "cached"), self.alone
         is_companion = (relation == "short" and known not in self.short) or (
             relation == "long" and known in self.known
@@ -288,6 +320,8 @@ class Session:
         What should not come from the cache follows with another salt.
         """
         before = [self.client.curl(one) for known in items for one in known.before]
+        if self.is_pair:
+            before.insert(0, self.reference.curl(items[0].request))
         lines = [self.client.curl(known.request) for known in items]
         if relation == "cached":
             cold = replace(items[0].request, salt=self.new_salt())
@@ -309,11 +343,12 @@ def show(answer: Answer) -> dict[str, Any]:
 
 
 _SITUATIONS: Final = {
-    "company": "beside {others}",
+    "tokens": "alone",
+    "company": "with {others}",
     "cached": "once its beginning was in the cache",
-    "short": "beside {others}",
+    "short": "with {others}",
     "parts": "when its prompt held the beginning of that answer",
-    "long": "beside {others}",
+    "long": "with {others}",
     "abort": "while clients went away",
     "idle": "after a pause or many requests",
     "drift": "later",
@@ -323,8 +358,8 @@ _SITUATIONS: Final = {
 def say_difference(relation: str, rule: Rule, known: Known, found: Answer, others: int) -> str:
     """Say in one sentence how an answer differs from the known one."""
     compared = rule.compare(known.answer, found)
-    beside = f"{others} other request{'s' * (others != 1)}" if others else "nothing else"
-    when = _SITUATIONS.get(relation, "again").format(others=beside)
+    company = f"{others} other request{'s' * (others != 1)}" if others else "nothing else"
+    when = _SITUATIONS.get(relation, "again").format(others=company)
     return f"a prompt of {_size(known)}, {when}: {_what(compared, rule, known.answer, found)}"
 
 

@@ -85,6 +85,11 @@ def test_the_probe_would_see_it() -> None:
     assert "scipy" in loaded_by("compare", "--help")
 
 
+def test_a_check_loads_statistics_for_two_servers_only() -> None:
+    loaded = loaded_by("check", "--help")
+    assert loaded.isdisjoint({"numpy", "scipy", "pandas", "sqlalchemy", "psutil", "lm_eval"})
+
+
 @pytest.mark.parametrize("verb", ["ingest", "export"])
 def test_moving_files_needs_no_statistics(verb) -> None:
     assert {"scipy", "pandas", "streamlit", "pyarrow"}.isdisjoint(loaded_by(verb, "--help"))

@@ -49,6 +49,8 @@ class LanguageServer:
     Attributes:
         fault: What is planted; empty for a right server.
         refuses: Parameters that it answers with 400.
+        has_ties: Whether two tokens are nearly as likely now and then.
+        knows_lists: Whether it answers questions about a list in a prompt.
         is_plain: Whether it ignores ``n`` and sends no ``[DONE]``, as transformers' server.
     """
 
@@ -56,6 +58,8 @@ class LanguageServer:
     refuses: frozenset[str] = frozenset()
     key: str = ""
     is_plain: bool = False
+    has_ties: bool = False
+    knows_lists: bool = False
     has_ids: bool = True
     in_flight: int = 0
     requests: int = 0
@@ -74,6 +78,7 @@ class LanguageServer:
                 Route("/v1/models", self.models),
                 Route("/v1/completions", self.complete, methods=["POST"]),
                 Route("/metrics", self.metrics),
+                Route("/version", self.version),
             ]
         )
 
@@ -84,6 +89,9 @@ class LanguageServer:
         self.readings += 1
         lost = 0.25 if self.fault == "cache is lost" and self.readings > 1 else 0.0
         return PlainTextResponse(f'vllm:kv_cache_usage_perc{{engine="0"}} {lost}\n')
+
+    async def version(self, _: Request) -> Response:
+        return JSONResponse({"version": "0.31.0"})
 
     async def complete(self, request: Request) -> Response:
         body = json.loads(await request.body())
@@ -119,6 +127,9 @@ class LanguageServer:
             return StreamingResponse(self.stream(body, given[0]), media_type="text/event-stream")
         try:
             choices = [await self.choice(body, one) for one in given]
+            if self.knows_lists and isinstance(prompts, str) and prompts.endswith("="):
+                wanted = prompts.rpartition("?")[2]
+                choices[0]["text"] = prompts.partition(wanted)[2].partition("\n")[0]
         finally:
             self.in_flight -= 1
         if self.fault == "list is swapped":
@@ -146,6 +157,8 @@ class LanguageServer:
         try:
             choice = await self.choice(body, prompt)
             for event in self.events(choice, len(prompt)):
+                if self.fault == "slow":
+                    await asyncio.sleep(0.005)
                 waits = body["max_tokens"] // 24 * _WAITS.get(self.fault, 0)
                 for _ in range(waits if event == "[DONE]" else 0):
                     yield ": more\n\n"
@@ -199,7 +212,7 @@ class LanguageServer:
         crowd = self.in_flight
         text, finish = "", "length"
         for _ in range(body["max_tokens"]):
-            top = likely(hidden + tokens)
+            top = self.rank(hidden + tokens)
             found.append(top)
             tokens.append(top[0][0])
             text += ALPHABET[top[0][0]]
@@ -225,6 +238,14 @@ class LanguageServer:
             text = ALPHABET[said[0]] + text[1:] if text else text
         return self.written(body, prompt, said, found, text, finish)
 
+    def rank(self, tokens: list[int]) -> list[tuple[int, float]]:
+        first, second, *rest = likely(tokens)
+        if not self.has_ties or sum(tokens) % 8:
+            return [first, second, *rest]
+        if self.fault == "rounds otherwise":
+            first, second = (second[0], first[1]), first
+        return [first, (second[0], first[1] - 1e-5), *rest]
+
     def is_wrong_before(self, body: dict[str, Any], prompt: list[int]) -> bool:
         """Whether what came before, or the prompt itself, makes this answer wrong."""
         was = (str(body.get("cache_salt")), str(prompt))
@@ -235,6 +256,7 @@ class LanguageServer:
         self.harmed = self.harmed or is_harmed
         return {
             "cached": seen,
+            "one token": len(prompt) % 4 == 0,
             "short beside others": len(prompt) <= 8 and self.in_flight > 1,
             "long from the cache": len(prompt) > _LONG and seen,
             "after a storm": self.storm_over,

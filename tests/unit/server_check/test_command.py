@@ -13,6 +13,13 @@ from tests.unit.server_check.language_server import LanguageServer, served
 SHORT = ("--minutes", "0.02")  # the last relation is asked whatever the time
 
 
+@pytest.fixture(autouse=True)
+def results(tmp_path, monkeypatch):
+    """The folder that gets the records."""
+    monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
+    return tmp_path
+
+
 def call(server: LanguageServer, *words: str):
     with served(server) as url:
         return CliRunner().invoke(cli, ["check", url, *SHORT, *words])

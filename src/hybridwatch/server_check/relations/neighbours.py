@@ -1,4 +1,4 @@
-"""Relations of a request to what is in flight beside it, and to what was before it."""
+"""Relations of a request to what is in flight with it, and to what was before it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _STORMS: Final = 2
 
 
 async def ask_company(session: Session, number: int) -> None:
-    """Ask known requests beside a few others and beside many, at once and staggered."""
+    """Ask known requests with a few others and with many, at once and staggered."""
     if session.at_once == 1:
         session.tally("company").reason = "one request at a time"
         return
@@ -92,7 +92,7 @@ async def ask_drift(session: Session, _number: int) -> None:
 
 
 async def read_gauges(session: Session) -> dict[str, float]:
-    """Read what the server says of its load and its cache; empty where it says nothing."""
+    """Read what the server reports of its load and its cache; empty where it reports nothing."""
     try:
         text = (await session.client.read("/metrics")).text
     except RequestError:
@@ -131,7 +131,7 @@ async def ask_gauges(session: Session, before: dict[str, float]) -> None:
             return
         await asyncio.sleep(session.pause_s)
     if before.get("running") or after.get("running"):
-        tally.reason = "other requests are running, so cache use says nothing"
+        tally.reason = "other requests are running, so cache use shows nothing"
         return
     said = "cache use did not come back when every request had ended"
     commands = (f"curl -s {session.client.url}/metrics",)

@@ -109,7 +109,7 @@ def part_of(session: Session, known: Known) -> Known | None:
 
 
 async def ask_long(session: Session, number: int) -> None:
-    """Ask a long prompt alone, beside others, and again from the cache."""
+    """Ask a long prompt alone, with others, and again from the cache."""
     tally = session.tally("long")
     room = room_for_prompt(session, _ANSWER)
     sizes = [size for size in _LONG if size < room] or [room * 3 // 4]

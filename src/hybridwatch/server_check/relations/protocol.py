@@ -1,4 +1,4 @@
-"""Relations of an answer to how it is asked for: stops, counts, lists of prompts, streams."""
+"""Relations of an answer to the form of its request: stops, counts, lists of prompts, streams."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ async def ask_stop(session: Session, number: int) -> None:
 
 
 def note_refusal(session: Session, tally: Tally, error: RequestError) -> None:
-    """Note why a relation is not asked, or not whole, where the server does not take a request."""
+    """Note why a relation is not checked, or not whole: the server does not take a request."""
     if error.is_refusal:
         session.client.discount(error)
         tally.reason = f"refused: {error}"
