@@ -344,11 +344,16 @@ def _short(card: Card, cell: ReleaseCell | None) -> str:
 
 def _steps(card: Card) -> Iterator[str]:
     for step, (both, differences) in card.steps():
-        lines = [f"**{render_step(step, both, differences)}**"]
+        alike: dict[tuple[str, str], list[str]] = {}
         for pair in differences:
-            scenario, before, after = render_difference(card, pair)
-            lines.append(f"- `{scenario}`: {escape(before)}; then {escape(after)}")
-        yield "\n".join(lines)
+            scenario, *sides = render_difference(card, pair)
+            before, after = map(escape, sides)
+            alike.setdefault((before, after), []).append(f"`{scenario}`")
+        lines = (
+            f"- {', '.join(named)}: {before}; then {after}"
+            for (before, after), named in alike.items()
+        )
+        yield "\n".join([f"**{render_step(step, both, differences)}**", *lines])
 
 
 def _reasons(card: Card) -> Iterator[str]:
@@ -367,8 +372,13 @@ def _reasons(card: Card) -> Iterator[str]:
 
 
 def _faults(card: Card) -> Iterator[str]:
-    red = [cell for cell in _in_order(card) if cell.faults]
-    yield "\n".join(as_item(f"{_place(cell)}: {render_cell(cell)}") for cell in red) or "Nothing."
+    alike: dict[tuple[str, str], list[str]] = {}
+    for cell in _in_order(card):
+        if cell.faults:
+            columns = alike.setdefault((cell.scenario, render_cell(cell)), [])
+            columns.append(render_column(cell.key[1:]))
+    lines = (f"{one} on {', '.join(where)}: {what}" for (one, what), where in alike.items())
+    yield "\n".join(map(as_item, lines)) or "Nothing."
 
 
 def _absent(card: Card) -> Iterator[str]:
@@ -376,7 +386,10 @@ def _absent(card: Card) -> Iterator[str]:
     for cell in _in_order(card):
         if cell.state is CellState.ABSENT:
             places.setdefault((cell.scenario, _need(cell)), []).append(render_column(cell.key[1:]))
-    lines = (f"{one} {need}: {', '.join(where)}" for (one, need), where in places.items())
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (scenario, need), where in places.items():
+        alike.setdefault((need, ", ".join(where)), []).append(scenario)
+    lines = (f"{', '.join(named)}: {need}: {where}" for (need, where), named in alike.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
 
 

@@ -65,8 +65,15 @@ def test_what_is_not_there_says_since_when(tmp_path):
     card = card_of(tmp_path, a_cell(**ABSENT), a_cell("0.31.0"))
     assert missing(card) == []
     page = render_card(card)
-    assert "- smoke/padded-graph-rows needs vLLM 0.31.0 or older: 0.32.0 V2" in page
+    assert "- smoke/padded-graph-rows: needs vLLM 0.31.0 or older: 0.32.0 V2" in page
     assert "clean; then not there, needs vLLM 0.31.0 or older" in page
+
+
+def test_what_is_alike_is_one_line(tmp_path):
+    wrong = [a_cell(release, "v1", TOKENS) for release in ("0.32.0", "0.31.0")]
+    page = render_card(card_of(tmp_path, *wrong, reasons=REASON))
+    values = page.partition("## What is wrong, value by value")[2]
+    assert f"- {PADDED} on 0.32.0 V1, 0.31.0 V1: broken: contract.wrong\\_tokens" in values
 
 
 def test_neighbours_that_come_out_alike_are_no_difference(tmp_path):
