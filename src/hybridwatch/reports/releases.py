@@ -36,7 +36,8 @@ _HEAD: Final = (
     "measures what is missing. Each cell is a release on a CPU, as released, with the model runner "
     "that is named; its contracts are held against what the scenario expects of a healthy engine. "
     "What is owed is not measured yet; a dash is a scenario that does not apply. The numbers in "
-    "brackets are those of the reasons below."
+    "brackets are those of the reasons below; `results/releases/cells.jsonl` has every value that is "
+    "wrong."
 )
 
 
@@ -254,8 +255,6 @@ def render_card(card: Card) -> str:
         "## Why",
         "The findings are those of [findings.md](findings.md).",
         *_reasons(card),
-        "## What is wrong, value by value",
-        *_faults(card),
         "## Not there",
         *_absent(card),
     )
@@ -344,6 +343,8 @@ def _short(card: Card, cell: ReleaseCell | None) -> str:
 
 def _steps(card: Card) -> Iterator[str]:
     for step, (both, differences) in card.steps():
+        if step[0][0] == step[1][0]:
+            continue
         alike: dict[tuple[str, str], list[str]] = {}
         for pair in differences:
             scenario, *sides = render_difference(card, pair)
@@ -369,16 +370,6 @@ def _reasons(card: Card) -> Iterator[str]:
     missing = [f"{_place(cell)}: {', '.join(faults)}" for cell, faults in card.unexplained()]
     if missing:
         yield "\n".join(["Not explained:", "", *map(as_item, missing)])
-
-
-def _faults(card: Card) -> Iterator[str]:
-    alike: dict[tuple[str, str], list[str]] = {}
-    for cell in _in_order(card):
-        if cell.faults:
-            columns = alike.setdefault((cell.scenario, render_cell(cell)), [])
-            columns.append(render_column(cell.key[1:]))
-    lines = (f"{one} on {', '.join(where)}: {what}" for (one, what), where in alike.items())
-    yield "\n".join(map(as_item, lines)) or "Nothing."
 
 
 def _absent(card: Card) -> Iterator[str]:
