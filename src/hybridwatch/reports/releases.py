@@ -36,8 +36,7 @@ _HEAD: Final = (
     "measures what is missing. Each cell is a release on a CPU, as released, with the model runner "
     "that is named; its contracts are held against what the scenario expects of a healthy engine. "
     "What is owed is not measured yet; a dash is a scenario that does not apply. The numbers in "
-    "brackets are those of the reasons below; `results/releases/cells.jsonl` has every value that is "
-    "wrong."
+    "brackets are those of the reasons below. `results/releases/cells.jsonl` has every wrong value."
 )
 
 
