@@ -1,4 +1,4 @@
-"""Prose of the pages: short sentences, short lines, common words."""
+"""Prose of the pages and of folders' READMEs: short sentences, short lines, common words."""
 
 import re
 from collections.abc import Iterator
@@ -14,9 +14,10 @@ LEFT_OUT = (
     # Notes of long measurements, which nobody needs to use the suite.
     *("lab/docs/findings.md", "lab/docs/gpu.md"),
 )
+FOLDERS = ("benchmarks", "ci", "dashboard", "engine", "results", "scenarios")
 PAGES = sorted(
     name
-    for folder in (".", "docs", "lab/docs")
+    for folder in (".", "docs", "lab/docs", *FOLDERS)
     for name in (path.relative_to(ROOT).as_posix() for path in (ROOT / folder).glob("*.md"))
     if name not in {*LEFT_OUT, "CHANGELOG.md"}
 )
@@ -68,6 +69,18 @@ def test_prose_of_a_page_is_short_and_plain(page: str) -> None:
 )
 def test_a_planted_fault_is_found(planted: str, fault: str) -> None:
     assert fault in "\n".join(find_faults(f"# A page\n\nIt is short.\n\n{planted}\n"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_planted_sentence_in_a_readme_of_a_folder_is_found(folder: str) -> None:
+    page = f"{folder}/README.md"
+    assert page in PAGES
+    text = (ROOT / page).read_text(encoding="utf-8")
+    planted = f"{text}\nWhoever reads this finds a record beside it.\n"
+    assert [fault.partition(": ")[2] for fault in find_faults(planted)] == [
+        "'Whoever' is banned",
+        "'beside' is banned",
+    ]
 
 
 def test_code_and_long_tables_are_left_alone() -> None:

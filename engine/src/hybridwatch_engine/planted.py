@@ -294,7 +294,7 @@ FAULTS: Final[dict[str, Fault]] = {
             why="Whether a slow-down of a fifth is seen depends on the machine and on the number "
             "of trials. Answers and contracts stay as they are.",
             how="After whatever the model runner does for a step it sleeps a quarter of the time "
-            "that this took: steps last 1.25 times as long, which is 20 % less throughput but for "
+            "that this took. Steps last 1.25 times as long, which is 20 % less throughput but for "
             "the scheduler and the server, which are not slowed. On a GPU it waits for the device "
             "first, which costs what would have overlapped, too.",
             make=slow_step,

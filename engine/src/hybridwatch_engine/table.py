@@ -4,7 +4,7 @@ One of fixes, one of the faults that can be planted.
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hybridwatch_engine.fixes.fix import NOWHERE, Header
@@ -13,16 +13,21 @@ from hybridwatch_engine.planted import FAULTS, Fault
 
 
 def tables() -> dict[str, str]:
-    """Every fix and every fault as a short Markdown section, between marks of their place."""
+    """Every fix and every fault as a row of a Markdown table, between marks of their place."""
     return {
-        "fixes": _table("fixes", (_fix(fix.header) for fix in FIXES.values())),
-        "faults": _table("faults", map(_fault, FAULTS.values())),
+        "fixes": _table("fixes", ("fix", "does", "upstream", "scenario"), map(_fix, _headers())),
+        "faults": _table("faults", ("fault", "does"), map(_fault, FAULTS.values())),
     }
 
 
-def _table(name: str, sections: Iterable[str]) -> str:
+def _headers() -> Iterator[Header]:
+    return (fix.header for fix in FIXES.values())
+
+
+def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     begin, end = _marks(name)
-    return "\n".join([begin, *sections, end])
+    lines = (f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows))
+    return "\n".join([begin, "", *lines, "", end])
 
 
 def _marks(name: str) -> tuple[str, str]:
@@ -30,37 +35,17 @@ def _marks(name: str) -> tuple[str, str]:
     return f"<!-- {made} -->", f"<!-- end of {name} -->"
 
 
-def _fix(header: Header) -> str:
-    switch = {
-        "live": "on a live engine",
-        "start": "when the engine starts",
-        "probe": "not yet; its presence is probed",
-    }[header.switch]
-    rows = {
-        "target": header.target,
-        "why": header.why,
-        "how": header.how,
-        "upstream": f"{header.upstream}, in {_releases(header)}",
-        "switched": switch,
-        "scenario": header.scenario,
-        "remove when": header.remove_when,
-    }
-    return _section(header.id, rows)
+def _fix(header: Header) -> tuple[str, ...]:
+    upstream = f"{header.upstream.removeprefix('vllm: ')}; {_releases(header)}"
+    return f"`{header.id}`", header.how, upstream, header.scenario
 
 
-def _fault(fault: Fault) -> str:
-    return _section(fault.id, {"target": fault.target, "why": fault.why, "how": fault.how})
-
-
-def _section(title: str, rows: Mapping[str, str]) -> str:
-    body = "\n".join(f"| {name} | {text} |" for name, text in rows.items())
-    return f"\n### {title}\n\n| | |\n|---|---|\n{body}\n"
+def _fault(fault: Fault) -> tuple[str, ...]:
+    return f"`+{fault.id}`", fault.how
 
 
 def _releases(header: Header) -> str:
-    if header.present_from == NOWHERE:
-        return "no release yet"
-    return f"releases from {header.present_from}"
+    return "no release" if header.present_from == NOWHERE else f"from {header.present_from}"
 
 
 def replaced(text: str) -> str:

@@ -36,7 +36,7 @@ _HEAD: Final = (
     "measures what is missing. Each cell is a release on a CPU, as released, with the model runner "
     "that is named; its contracts are held against what the scenario expects of a healthy engine. "
     "What is owed is not measured yet; a dash is a scenario that does not apply. The numbers in "
-    "brackets are those of the reasons below."
+    "brackets are those of the reasons below. `results/releases/cells.jsonl` has every wrong value."
 )
 
 
@@ -235,8 +235,6 @@ def render_card(card: Card) -> str:
         "## Why",
         "The findings are those of [findings.md](findings.md).",
         *_reasons(card),
-        "## What is wrong, value by value",
-        *_faults(card),
         "## Not there",
         *_absent(card),
     )
@@ -325,11 +323,18 @@ def _short(card: Card, cell: ReleaseCell | None) -> str:
 
 def _steps(card: Card) -> Iterator[str]:
     for step, (both, differences) in card.steps():
-        lines = [f"**{render_step(step, both, differences)}**"]
+        if step[0][0] == step[1][0]:
+            continue
+        alike: dict[tuple[str, str], list[str]] = {}
         for pair in differences:
-            scenario, before, after = render_difference(card, pair)
-            lines.append(f"- `{scenario}`: {escape(before)}; then {escape(after)}")
-        yield "\n".join(lines)
+            scenario, *sides = render_difference(card, pair)
+            before, after = map(escape, sides)
+            alike.setdefault((before, after), []).append(f"`{scenario}`")
+        lines = (
+            f"- {', '.join(named)}: {before}; then {after}"
+            for (before, after), named in alike.items()
+        )
+        yield "\n".join([f"**{render_step(step, both, differences)}**", *lines])
 
 
 def _reasons(card: Card) -> Iterator[str]:
@@ -342,17 +347,15 @@ def _reasons(card: Card) -> Iterator[str]:
         yield "\n".join(["Not explained:", "", *map(as_item, missing)])
 
 
-def _faults(card: Card) -> Iterator[str]:
-    red = [cell for cell in _in_order(card) if cell.faults]
-    yield "\n".join(as_item(f"{_place(cell)}: {render_cell(cell)}") for cell in red) or "Nothing."
-
-
 def _absent(card: Card) -> Iterator[str]:
     places: dict[tuple[str, str], list[str]] = {}
     for cell in _in_order(card):
         if cell.state is CellState.ABSENT:
             places.setdefault((cell.scenario, _need(cell)), []).append(render_column(cell.key[1:]))
-    lines = (f"{one} {need}: {', '.join(where)}" for (one, need), where in places.items())
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (scenario, need), where in places.items():
+        alike.setdefault((need, ", ".join(where)), []).append(scenario)
+    lines = (f"{', '.join(named)}: {need}: {where}" for (need, where), named in alike.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
 
 

@@ -11,8 +11,8 @@ README = Path(__file__).parents[3] / "engine" / "README.md"
 def test_readme_shows_the_headers_as_they_are():
     text = README.read_text(encoding="utf-8")
     assert replaced(text) == text
-    assert "### padded-rows-prefilling" in text
-    assert "### slow-step" in text
+    assert "| `padded-rows-prefilling` |" in text
+    assert "| `+slow-step` |" in text
 
 
 @pytest.mark.parametrize("words", ["vllm#41873", "sleeps a quarter"])

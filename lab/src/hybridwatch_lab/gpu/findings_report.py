@@ -104,7 +104,7 @@ def _has_figures(row: FindingRow) -> bool:
 
 
 def _missing(part: Evidence) -> Iterator[tuple[str, str, str]]:
-    """Give each scenario with the engines and controls of which nothing is known."""
+    """Give scenarios with the engines and controls of which nothing is known."""
     owed: dict[str, list[str]] = {}
     impossible: dict[str, list[str]] = {}
     for row in part.rows:
@@ -116,9 +116,12 @@ def _missing(part: Evidence) -> Iterator[tuple[str, str, str]]:
             kind = owed if judged.possible else impossible
             control = f"{judged.wanted.release} {_CONTROLS[judged.wanted.kind]}"
             kind.setdefault(judged.scenario.id, []).append(control)
+    alike: dict[tuple[str, str], list[str]] = {}
     for scenario in sorted({**owed, **impossible}):
-        lists = owed.get(scenario, ()), impossible.get(scenario, ())
-        yield f"`{scenario}`", ", ".join(lists[0]), ", ".join(lists[1])
+        lists = (", ".join(kind.get(scenario, ())) for kind in (owed, impossible))
+        alike.setdefault((next(lists), next(lists)), []).append(f"`{scenario}`")
+    for (missing, never), scenarios in alike.items():
+        yield ", ".join(scenarios), missing, never
 
 
 def _facts(testbed: Testbed) -> str:
