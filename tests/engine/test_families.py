@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-DELTA_NETS = "curated/family-qwen3-next"
+DELTA_NETS = "smoke/family-qwen3-next"
 REQUESTS, TRIALS = 500, 20
 
 

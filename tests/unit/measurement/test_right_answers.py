@@ -124,7 +124,7 @@ def test_every_oracle_answers_what_its_scenario_asks(name) -> None:
             assert follows or right.prompt == prompt_digest(request.prompt)
 
 
-@pytest.mark.parametrize("name", ["smoke/answer-ends", "curated/answer-choices"])
+@pytest.mark.parametrize("name", ["smoke/answer-ends", "smoke/answer-choices"])
 def test_no_rounding_decides_what_is_chosen_in_spite_of_the_logits(name) -> None:
     """An engine tells logarithms without bias and penalties: it excuses no near tie with them."""
     scenario = load_scenario(ROOT / f"{name}.toml", ROOT)

@@ -7,16 +7,21 @@ from typing import Any
 from hybridwatch_engine.mutants.tally import Tally
 
 
-def other_blocks(original: Callable[..., Any], tally: Tally, *, group: int) -> Callable[..., Any]:
+def other_blocks(
+    original: Callable[..., Any], tally: Tally, *, kind: str, number: int
+) -> Callable[..., Any]:
     """Read the block before in place of each block.
 
-    Around ``_read_blocks`` of the NIXL connector's worker, reached with every transfer. ``group``:
-    which group of the cache.
+    Around ``_read_blocks`` of the NIXL connector's worker, reached with every transfer. ``kind``
+    and ``number``: which group of the cache, of those with ``"mamba"`` states or of those with
+    ``"attention"`` keys. A model's first layer need not be in its first group.
     """
 
     def read_blocks(worker: Any, read_spec: Any, *args: Any, **named: Any) -> Any:
         remote = list(read_spec.remote_block_ids)
-        if group < len(remote):
+        groups = _groups(worker, kind)
+        if number < len(groups):
+            group = groups[number]
             wrong = [max(block - 1, 1) for block in remote[group]]
             tally.count(changed=wrong != list(remote[group]))
             remote[group] = wrong
@@ -24,3 +29,9 @@ def other_blocks(original: Callable[..., Any], tally: Tally, *, group: int) -> C
         return original(worker, spec, *args, **named)
 
     return read_blocks
+
+
+def _groups(worker: Any, kind: str) -> list[int]:
+    """Places of the groups of a kind: vLLM has classes for states and classes for keys."""
+    names = [spec_type.__name__ for spec_type in worker._group_spec_types]  # noqa: SLF001
+    return [place for place, name in enumerate(names) if ("Mamba" in name) == (kind == "mamba")]
