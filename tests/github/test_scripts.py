@@ -258,6 +258,9 @@ CREDENTIALS: Final = "        with:\n          persist-credentials: false\n"
         ("command", "permissions: {}", "permissions: write-all", "excessive-permissions"),
         ("command", " # zizmor: ignore[dangerous-triggers]", "", "dangerous-triggers"),
         ("command", CREDENTIALS, "", "artipacked"),
+        ("release", CREDENTIALS, "", "artipacked"),
+        ("release", "permissions: {}", "permissions: write-all", "excessive-permissions"),
+        ("release", "ci/build-distributions.sh", "echo ${{ github.ref_name }}", "template"),
     ],
 )
 def test_an_unsafe_workflow_would_be_seen(tmp_path, name, old, new, finding) -> None:
