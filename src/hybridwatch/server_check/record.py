@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from hybridwatch.formats.read.foreign import ForeignDocument, ForeignInput, ForeignRun, build_run
+from hybridwatch.formats.read.document import ForeignDocument
+from hybridwatch.formats.read.foreign import ForeignInput, ForeignRun, build_run
 from hybridwatch.records.run import UNKNOWN, Answer, Failure, Phase, Run, Sample, Trial
 from hybridwatch.server_check.pair import TASK, TASK_VERSION
 from hybridwatch.server_check.result import Break, CheckResult, PairResult, Side, Tally

@@ -24,6 +24,7 @@ ROOM = 1024
 _TURNS = 12
 """Turns of the event loop that a token takes, in which other requests come."""
 _LATE = 60
+_SHORT = 8
 _LONG = 300
 """Tokens beyond which a prompt is long."""
 _WAITS = {"stream does not end": 10**6, "after a client left": 15}
@@ -221,9 +222,11 @@ class LanguageServer:
                 break
         in_company = self.fault == "company"
         turns, pause_s = _TURNS, 0.0
+        # Others are on their way: half a second at most, which only these faults take.
         if self.fault == "long beside others" and len(prompt) > _LONG:
-            # Others are on their way: half a second at most, which only this fault takes.
             in_company, turns, pause_s = True, 100, 0.005
+        if self.fault == "short beside others" and len(prompt) <= _SHORT:
+            in_company, turns, pause_s = True, 40, 0.005
         for _ in range(turns):
             await asyncio.sleep(pause_s)
             crowd = max(crowd, self.in_flight)
@@ -257,7 +260,6 @@ class LanguageServer:
         return {
             "cached": seen,
             "one token": len(prompt) % 4 == 0,
-            "short beside others": len(prompt) <= 8 and self.in_flight > 1,
             "long from the cache": len(prompt) > _LONG and seen,
             "after a storm": self.storm_over,
             "after a client left": is_harmed,

@@ -62,7 +62,7 @@ def test_the_key_is_sent_and_never_shown(monkeypatch):
 
 
 def test_the_screen_shows_a_break_with_its_requests_and_what_was_not_asked():
-    result = CheckResult("http://host", "model", margin=0.001, requests=7)
+    result = CheckResult("http://host", model="model", margin=0.001, requests=7)
     result.errors["429"] = 2
     company = result.tallies["company"]
     company.checked = 4
