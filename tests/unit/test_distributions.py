@@ -37,7 +37,7 @@ def find_gaps(folder: Path) -> Iterator[str]:
     for key in ("Summary", "Requires-Python", "License-Expression", "License-File"):
         if not found[key]:
             yield key
-    if found["Description-Content-Type"] != "text/markdown" or not found.get_payload():
+    if found["Description-Content-Type"] != "text/markdown" or not found.json.get("description"):
         yield "Description"
 
 
