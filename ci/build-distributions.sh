@@ -16,14 +16,14 @@ fi
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 "${PYTHON:-python3}" -m venv "$tools"
-"$tools/bin/python" -m pip --disable-pip-version-check install --quiet build==1.6.1 twine==7.0.0
+"$tools/bin/python" -P -m pip --disable-pip-version-check install --quiet build==1.6.1 twine==7.0.0
 for folder in engine . lab; do
     # Elsewhere: a folder build/ of the checkout would be packed, too.
     copy=$(mktemp -d -p "$tools")
     git archive HEAD | tar -x -C "$copy"
-    "$tools/bin/python" -m build --outdir dist "$copy/$folder"
+    "$tools/bin/python" -P -m build --outdir dist "$copy/$folder"
 done
-"$tools/bin/python" -m twine check --strict dist/*
+"$tools/bin/python" -P -m twine check --strict dist/*
 for name in hybridwatch_engine hybridwatch hybridwatch_lab; do
     ls "dist/$name-$version-py3-none-any.whl" "dist/$name-$version.tar.gz"
 done

@@ -11,8 +11,8 @@ for kind in whl tar.gz; do
     python=$work/venv/bin/python
     files=(dist/hybridwatch*."$kind")
     [ "${#files[@]}" = 3 ] || { echo "install-distributions: dist: expected 3 files *.$kind, found ${files[*]}" >&2; exit 2; }
-    "$python" -m pip --disable-pip-version-check install --quiet "${files[@]}"
-    "$python" -m pip --disable-pip-version-check check
+    "$python" -P -m pip --disable-pip-version-check install --quiet "${files[@]}"
+    "$python" -P -m pip --disable-pip-version-check check
     # Elsewhere, so that nothing of the checkout is read.
     (cd "$work" && venv/bin/hybridwatch scenarios --check && venv/bin/hybridwatch mutants --help >/dev/null)
     (cd "$work" && venv/bin/python -c "import hybridwatch_engine, importlib.metadata as m; \

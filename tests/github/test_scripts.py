@@ -104,7 +104,7 @@ def test_the_trusted_half_posts_what_the_untrusted_measured(hub, trusted, measur
     assert done.returncode == 0, done.stderr
     (body,) = hub.bodies()
     assert "A contract broke in " in body.split("\n")[0]
-    assert "smoke/dummy-run: not judged: missing" in body, "ci/gate.toml expects all of smoke"
+    assert "smoke/answer-ends: not judged: missing" in body, "ci/gate.toml expects all of smoke"
     assert [check["conclusion"] for check in hub.checks] == ["failure"]
 
 
