@@ -363,13 +363,13 @@ def export_command(
         runs = [_only(run, frozenset(metrics), form) for run in runs]
     if form in _FOLDERS:
         for name, file in _to_files(form, runs, Path(out)).items():
-            write_file(Path(out) / name, file, told=True)
+            write_file(Path(out) / name, file, reported=True)
         return
     content = _to_bytes(form, runs)
     if out == _STDOUT:
         click.echo(content, nl=False)
     else:
-        write_file(Path(out), content, told=True)
+        write_file(Path(out), content, reported=True)
 
 
 def _only(run: Run, metrics: frozenset[str], form: str) -> Run:

@@ -192,8 +192,8 @@ def run_command(
     with stoppable():
         summary = driver.drain()
     _print_summary(summary, as_json=as_json)
-    told = tell_at_the_end(channels, results, policy, err=as_json)
-    leave(bad_news=summary.given_up or summary.left or not told)
+    sent = tell_at_the_end(channels, results, policy, err=as_json)
+    leave(bad_news=summary.given_up or summary.left or not sent)
 
 
 def _cluster(address: str, labels: tuple[str, ...], gpus: int) -> Cluster:

@@ -292,7 +292,7 @@ class VerbGroup(click.Group):
         try:
             return super().invoke(ctx)
         except EngineError as error:
-            # The cause stands last: above a log nobody would see it.
+            # The cause stands last: above a log no one would see it.
             raise _EngineFailedError(f"{error.log_tail.rstrip()}\n{error.cause}".strip()) from error
         except HybridwatchError as error:
             raise _RefusalError(str(error)) from error

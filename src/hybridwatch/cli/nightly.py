@@ -100,8 +100,8 @@ def command(
         say(f"{name + ':':<8}{folder / file}")
     passed = findings.gate.passed
     say(f"{'pass' if passed else 'fail'}: {render_title(findings)}")
-    told = tell_at_the_end(channels, results, policy)
-    leave(bad_news=not (passed and told))
+    sent = tell_at_the_end(channels, results, policy)
+    leave(bad_news=not (passed and sent))
 
 
 def _commit() -> str:

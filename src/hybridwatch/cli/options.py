@@ -25,7 +25,7 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 
 
-def write_file(path: Path, content: bytes, *, told: bool = False) -> None:
+def write_file(path: Path, content: bytes, *, reported: bool = False) -> None:
     """Write a file, whole or not at all, and say so if wanted; folders on the way are made."""
     half = path.with_name(f".{path.name}.half")
     try:
@@ -36,7 +36,7 @@ def write_file(path: Path, content: bytes, *, told: bool = False) -> None:
         with suppress(OSError):
             half.unlink()
         raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from error
-    if told:
+    if reported:
         say(f"{path}: {len(content)} bytes", err=True)
 
 

@@ -49,7 +49,7 @@ def openmetrics_command(results: Path, out: Path | None) -> None:
     if out is None:
         click.echo(written, nl=False)
     else:
-        write_file(out, written, told=True)
+        write_file(out, written, reported=True)
 
 
 @verb("page", "run --query run=dcc7e0b6 --out run.html", "overview --out overview.html")
@@ -69,7 +69,7 @@ def page_command(screen: str, query: str, results: Path, out: Path) -> None:
 
     source = _open_source(results)
     document = build_view(source, read_query(screen, query))
-    write_file(out, static_page(document, source.now).encode(), told=True)
+    write_file(out, static_page(document, source.now).encode(), reported=True)
     for complaint in document.complaints:
         say(complaint, err=True)
     leave(bad_news=document.complaints)

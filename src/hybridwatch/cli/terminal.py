@@ -32,7 +32,7 @@ class Console(rich.console.Console):
 
 @contextmanager
 def file_progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error if that is a terminal; gives what is told done and total."""
+    """Show a bar on standard error if that is a terminal; gives what takes done and total."""
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)

@@ -49,7 +49,7 @@ from hybridwatch.system.plain_text import visible
 _READINGS: Final = 3
 """Of the numbers that got worse in a scenario, as many are named."""
 _MARGINS: Final = 1.0
-"""A change of more than its margin that would have passed unseen is told."""
+"""A change of more than its margin that would have passed unseen is reported."""
 _MINUTE: Final = 60.0
 _NAMES: Final = {
     Phase.CONTRACT: "contracts",
@@ -109,8 +109,8 @@ def command(
     end = time.monotonic() + max_minutes * _MINUTE
     build = _added(source, name, base)
     console = Console(stderr=as_json)
-    for told in lines_about(build, check_build(build)):
-        console.print(as_text(told), soft_wrap=True)
+    for finding in lines_about(build, check_build(build)):
+        console.print(as_text(finding), soft_wrap=True)
     trying = _SourceTrial((base or build.base, build.name), results, console, line)
     named = sorted(chosen(scenarios or ("smoke",), trying.labels), key=_slowness)
     wanted = phases or USUAL_PHASES

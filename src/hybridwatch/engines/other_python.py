@@ -111,7 +111,7 @@ def _is_spaced(path: Path) -> bool:
 
 
 def make_stand_in(folder: Path, python: Path, packages: Sequence[Path] = ()) -> None:
-    """Make a folder anew with ``bin/python``, which starts ``python`` with ``packages`` first.
+    """Make a new folder with ``bin/python``, which starts ``python`` with ``packages`` first.
 
     No link: Python looks for a virtual environment's packages next to the name it is started by.
     """

@@ -119,7 +119,7 @@ def plan_again(
     warmed: Collection[Phase] = TIMED_PHASES,
     starts: range = range(0),
 ) -> tuple[PlannedTrial, ...]:
-    """Lay out as many rounds again of each timed phase, after those made, and warmed up anew."""
+    """Lay out as many rounds again of each timed phase, after those made, and warmed up again."""
     performance, host_sync, duet = (
         range(made.get(phase, 0), 2 * made.get(phase, 0)) for phase in TIMED_PHASES
     )

@@ -1,4 +1,4 @@
-"""Rows of InferenceX and of vLLM's perf-eval, made of what the load client told of a run's side.
+"""Rows of InferenceX and vLLM's perf-eval, made of what the load client reported of a run's side.
 
 Their rows are one per load: numbers of several trials are their medians, which is how vLLM's
 perf-eval joins its repetitions. InferenceX (``utils/process_result.py`` there) gets a file for each
