@@ -13,7 +13,9 @@ import pandas as pd
 from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.database.moment import STANDING
 from hybridwatch.database.queries import Index
+from hybridwatch.history.runs import cached_per_index
 from hybridwatch.metrics import Metric, find_metric
+from hybridwatch.records.role import Role
 
 COLUMNS: Final[Mapping[str, str]] = {
     "contracts": "contract.*",
@@ -83,6 +85,21 @@ class GridRow:
         """What to look at first."""
         return min(self.cells.values(), key=_loudness)
 
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """What could not be decided of a row that is settled all the same, as ``settled_runs``."""
+        throughput = self.cells.get("throughput")
+        is_settled = throughput is not None and throughput.verdict.is_good_news
+        if not is_settled or self.loudest.verdict is not Verdict.INCONCLUSIVE:
+            return ()
+        each = self.cells.values()
+        return tuple(cell.name for cell in each if cell.verdict is Verdict.INCONCLUSIVE)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The loudest verdict, but for what is undecided in a row that is settled."""
+        return Verdict.EQUIVALENT if self.undecided else self.loudest.verdict
+
 
 def current(latest: pd.DataFrame) -> pd.DataFrame:
     """Keep what belongs to the last day of each scenario and testbed, of any rows."""
@@ -101,7 +118,22 @@ def build_grid(verdicts: pd.DataFrame, index: Index, runs_back: int) -> list[Gri
     rows = [_row(*place, part, medians) for place, part in parts.items()]
     # Newest first where they are equally loud.
     rows.sort(key=lambda row: row.newest, reverse=True)
-    return sorted(rows, key=lambda row: _loudness(row.loudest)[0])
+    return sorted(rows, key=lambda row: ORDER.index(row.verdict))
+
+
+@cached_per_index
+def settled_runs(index: Index, /) -> Mapping[str, int]:
+    """Count what is undecided in each run that is settled all the same, by its record.
+
+    A run in which nothing is worse is settled once its throughput is decided: one time or a share
+    of few answers that no number of its trials could decide is then a remark on it.
+    """
+    counted = index.tallies((Role.COMPARISON.value,), COLUMNS["throughput"].__eq__)
+    is_special, is_open = counted["n_special"] > 0, counted["verdict"] == Verdict.INCONCLUSIVE.value
+    is_good = counted["verdict"].isin([v.value for v in Verdict if v.is_good_news])
+    decided = counted["record"][is_special & is_good]
+    rest = counted[is_open & ~is_special & counted["record"].isin(decided)]
+    return dict(zip(rest["record"], rest["n"].tolist(), strict=True))
 
 
 @lru_cache(maxsize=1024)

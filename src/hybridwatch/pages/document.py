@@ -173,6 +173,7 @@ class NightCell:
         title: All of it in words, for hover and for a screen reader.
         to: The run that says more.
         is_of_releases: Whether two releases were compared.
+        is_partly_open: Whether something that does not decide the verdict is undecided.
     """
 
     verdict: Verdict | None
@@ -180,6 +181,7 @@ class NightCell:
     to: Address | None = None
     is_machine_new: bool = False
     is_of_releases: bool = False
+    is_partly_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

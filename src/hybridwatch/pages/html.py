@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from hybridwatch.analysis.wording.numbers import ABSENT
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -166,8 +167,13 @@ def _figure_json(chart: Chart) -> Markup:
 
 
 def _cell_class(column: Column, content: Line = "") -> str:
-    kinds = ("hw-number" if column.number else "", "hw-wide" if column.wide else "")
-    return " ".join(filter(None, (*kinds, "hw-whole" if _unbroken(content) else "")))
+    is_given = {
+        "hw-number": column.number,
+        "hw-wide": column.wide,
+        "hw-whole": _unbroken(content),
+        "hw-none": content == ABSENT,
+    }
+    return " ".join(name for name, given in is_given.items() if given)
 
 
 def _unbroken(line: Line) -> bool:

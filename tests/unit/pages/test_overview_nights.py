@@ -10,8 +10,9 @@ from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import Nights, plain
 from hybridwatch.pages.screens import overview_news
-from tests.builders import STARTED, TESTBED, a_build
-from tests.unit.pages.suite_stores import KNOWN_BAD, UPGRADE, of_kind, put, view
+from hybridwatch.records.store import write_run
+from tests.builders import STARTED, TESTBED, a_build, a_comparison, noisy
+from tests.unit.pages.suite_stores import KNOWN_BAD, UPGRADE, of_kind, put, rows, view
 
 OTHER = "smoke/other"
 
@@ -66,3 +67,22 @@ def test_releases_and_a_machine_that_changed_are_marked(
     assert [cell.is_of_releases for cell in cells[-2:]] == [False, True]
     assert [cell.is_machine_new for cell in cells[-2:]] == [True, False]
     assert "the machine changed" in cells[-2].title
+
+
+@pytest.mark.parametrize("is_decided", [True, False])
+def test_what_is_undecided_beside_a_decided_throughput_is_a_small_mark(
+    tmp_path: Path, is_decided: bool
+) -> None:
+    spread = 0.002 if is_decided else 0.4
+    sides = (
+        {"output_throughput": noisy(100.0, seed=seed, spread=spread), "ttft": wide}
+        for seed, wide in ((1, noisy(0.1, seed=3, spread=0.4)), (2, noisy(0.1, seed=4, spread=0.4)))
+    )
+    write_run(tmp_path, a_comparison(*sides, started_at=STARTED + timedelta(days=30)))
+    ((_, cells),) = picture(tmp_path).rows
+    assert cells[-1].is_partly_open is is_decided
+    assert cells[-1].verdict is (Verdict.EQUIVALENT if is_decided else Verdict.INCONCLUSIVE)
+    assert ("equivalent but for 2 undecided metrics" in cells[-1].title) is is_decided
+    caption = "1 scenario without trouble" if is_decided else "Where everything stands"
+    ((grade, *_),) = rows(view(tmp_path, "overview"), caption)
+    assert grade.startswith("equivalent|? ttft" if is_decided else "inconclusive")

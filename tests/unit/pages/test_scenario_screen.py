@@ -181,10 +181,10 @@ def test_nightly_builds_stand_in_the_order_of_their_nights() -> None:
 
 
 @pytest.mark.parametrize("along", ["time", "release"])
-def test_names_of_nightly_releases_do_not_touch_and_each_is_reported_on_hover(
+def test_names_of_many_releases_do_not_touch_and_each_is_reported_on_hover(
     tmp_path: Path, along: str
 ) -> None:
-    releases = [f"0.28.1.dev{night}+g{night:07x}" for night in range(NIGHTS)]
+    releases = [f"0.28.1.post{night}+g{night:07x}" for night in range(NIGHTS)]
     write_nights(tmp_path, step=1.0, releases=releases)
     query = f"metric=output_throughput&build=nightly&along={along}"
     figure = of_kind(opened(tmp_path, query), Chart)[0].figure
@@ -202,7 +202,7 @@ def test_names_of_nightly_releases_do_not_touch_and_each_is_reported_on_hover(
     middles = [280 * ((place - left) / (right - left)) for place in places]
     gaps = np.diff(middles)
     assert all(gap > 6 * len(names[-1]) for gap in gaps[:-1])
-    assert "0.28.1.dev23" in names or along == "release"
+    assert "0.28.1.post23" in names or along == "release"
 
 
 def test_a_few_releases_are_all_named(stepped: Path) -> None:

@@ -18,6 +18,7 @@ from hybridwatch.reports.figures.base import base_figure, escaped, faint, figure
 from hybridwatch.reports.figures.curve import figure_curves
 from hybridwatch.reports.figures.forest import _COLOURS, _OTHER, _OTHER_SYMBOL, _SYMBOLS
 from hybridwatch.reports.figures.lines import figure_lines
+from hybridwatch.reports.figures.marks import build_marks
 from tests.curves import LOADS, a_swept_run, even, tilted, tradeoff_in
 
 TRACE = {"type": "scatter", "x": [1, 2], "y": [3, 4]}
@@ -227,3 +228,13 @@ def test_a_verdict_is_told_by_a_colour_and_a_symbol_that_are_seen_on_either_grou
     assert len({*_SYMBOLS.values(), _OTHER_SYMBOL}) == len(_SYMBOLS) + 1
     others = {c for verdict, c in _COLOURS.items() if verdict is not Verdict.WORSE_WITHIN}
     assert _COLOURS[Verdict.WORSE_WITHIN] not in {*others, _OTHER}
+
+
+def test_a_rule_stands_for_a_release_and_not_for_each_night_on_the_way_to_it() -> None:
+    line = a_line([0, 1, 2, 3, 4])
+    nights = ["0.29.0", "0.30.0.dev36+g1a", "0.30.0.dev39+g2b", "0.30.0.dev41+g3c", "0.30.0"]
+    marks = build_marks([replace(line, levels=line.levels.assign(release=nights))])
+    assert [(mark.run, mark.label) for mark in marks] == [
+        ("run1", "0.30.0.dev"),
+        ("run4", "0.30.0"),
+    ]

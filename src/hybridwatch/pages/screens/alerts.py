@@ -158,16 +158,18 @@ def _list(
     if not part.shown:
         yield Paragraph("No alert is as asked for.")
         return
-    columns = (
+    columns = [
         Column("verdict"),
         Column("scenario, what happened", wide=True),
         Column("change", number=True, title="Of the metric that is named"),
         Column("build"),
         Column("since, run"),
         Column("status"),
-        Column("who did what", wide=True),
-    )
-    yield Table("Alerts", columns, tuple(_row(alert, here, source) for alert in part.shown))
+    ]
+    if any(alert.decisions.all for alert in part.shown):
+        columns.append(Column("who did what", wide=True))
+    rows = (_row(alert, here, source)[: len(columns)] for alert in part.shown)
+    yield Table("Alerts", tuple(columns), tuple(rows))
     hint = "One alert stands for one cause; its page has the metrics that show it, what changed "
     yield Paragraph(f"{hint}and its story. The dashboard asks what you do about it.", quiet=True)
     yield from part.ways(count, here, ("worse", "further"))
@@ -186,7 +188,7 @@ def _row(group: AlertGroup, here: Address, source: ScreenSource) -> tuple[Cell |
         Cell(alert.subject.contender, f"against {against}, {testbeds}"),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),
-        Cell(shortened(entry_line(last[0])), source.ago(last[0].at)) if last else "nobody yet",
+        Cell(shortened(entry_line(last[0])), source.ago(last[0].at)) if last else "",
     )
 
 

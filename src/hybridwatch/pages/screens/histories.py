@@ -23,6 +23,7 @@ from hybridwatch.pages.document import (
     Chart,
     Column,
     Columns,
+    Folded,
     Grade,
     Heading,
     Inline,
@@ -42,6 +43,16 @@ _RECENT: Final = timedelta(days=7)
 _NAMED: Final = 3
 _NIGHT: Final = timedelta(hours=20)
 _NOT_THE_CODE: Final = "No commit is to blame for this. What both builds are measured on is another"
+_HOW_TO_READ: Final = (
+    "A line joins medians of one line of builds; the band is where each median lies with 95 % "
+    "confidence (all trials where there are fewer than 6). Dots are trials: where there are "
+    "many, every k-th of each run and always its lowest and highest; of very many runs those "
+    "of the last. A filled triangle is a confirmed change point, an open one a suspected; the "
+    "shade around it holds the true moment with 95 %, and a wide shade is a drift. A thin "
+    "cross marks a gap: a run is missing, or had no such value. Dotted rules are where a "
+    "build's release or fixes changed. Where the scenario's definition changed a new series "
+    "begins: no line and no change point crosses it."
+)
 _BESIDE: Final = (
     "Both builds of the run were measured on it, one in turn with the other, so what differs "
     "between them is not the machine's."
@@ -53,22 +64,12 @@ def build_charts(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator
     if not drawn:
         yield Notice("Nothing to draw: these builds have none of these metrics", quiet=True)
         return
-    yield Paragraph(
-        "A line joins medians of one line of builds; the band is where each median lies with 95 % "
-        "confidence (all trials where there are fewer than 6). Dots are trials: where there are "
-        "many, every k-th of each run and always its lowest and highest; of very many runs those "
-        "of the last. A filled triangle is a confirmed change point, an open one a suspected; the "
-        "shade around it holds the true moment with 95 %, and a wide shade is a drift. A thin "
-        "cross marks a gap: a run is missing, or had no such value. Dotted rules are where a "
-        "build's release or fixes changed. Where the scenario's definition changed a new series "
-        "begins: no line and no change point crosses it.",
-        quiet=True,
-    )
     parts: list[tuple[Block, ...]] = [
         (Heading(subject.label), chart, *_doubts(lines)) for subject, lines, chart in drawn
     ]
     for at in range(0, len(parts), 2):
         yield Columns(tuple(parts[at : at + 2]))
+    yield Folded("How to read the charts", (Paragraph(_HOW_TO_READ, quiet=True),))
 
 
 def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:

@@ -74,6 +74,9 @@ _NAMED: Final = 3
 _SINCE: Final[Mapping[str, str]] = {"1": "yesterday", "7": "a week ago", "30": "a month ago"}
 _TITLE: Final = "hybridwatch"
 _GRID_ROWS: Final = 30
+_UNDECIDED: Final = (
+    "The throughput is as before, nothing got worse; of these no change could be shown"
+)
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
@@ -238,8 +241,8 @@ class _GridStatus:
         return find_gap(self.unmeasured, row.scenario, row.testbed)
 
     def verdict(self, row: GridRow) -> Verdict:
-        """The loudest verdict; missing where nothing was measured in time."""
-        return Verdict.MISSING if self.gap(row) else row.loudest.verdict
+        """The row's verdict; missing where nothing was measured in time."""
+        return Verdict.MISSING if self.gap(row) else row.verdict
 
     def is_luck(self, standing: CellStatus) -> bool:
         """Whether it is red by no more than chance gives from run to run."""
@@ -254,7 +257,9 @@ class _GridStatus:
         if gap is not None:
             since = Grade(Verdict.MISSING, "not measured")
             when = self.source.ago(row.newest)
-            return Cell(since, ("since ", when, f", then {loudest.verdict.value}"), gap.reason)
+            return Cell(since, ("since ", when, f", then {row.verdict.value}"), gap.reason)
+        if row.undecided:
+            return Cell(row.verdict, f"? {', '.join(row.undecided)}", _UNDECIDED)
         measured = loudest.row.started_at.to_pydatetime()
         moment = since_when(self.source.index).get(loudest.row.question, measured)
         return Cell(loudest.verdict, ("since ", self.source.ago(moment)))

@@ -27,7 +27,13 @@ from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.alerts import find_timelines
 from hybridwatch.history.machine_changes import machine_changes
-from hybridwatch.history.overview_rows import VerdictRow, render_name, since_when, verdict_rows
+from hybridwatch.history.overview_rows import (
+    VerdictRow,
+    render_name,
+    settled_runs,
+    since_when,
+    verdict_rows,
+)
 from hybridwatch.history.runs import RunRow, runs_by_id
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
@@ -220,10 +226,14 @@ def night_blocks(source: ScreenSource, is_wanted: Callable[[RunRow], bool]) -> I
             runs = places.setdefault((row.scenario, row.testbed), {})
             runs.setdefault(night, []).append(row)
     moved = {(one.testbed, _night(one.at)) for one in machine_changes(source.index)}
-    order = sorted(places, key=lambda place: (_loudness(places[place]), place))
+    settled = settled_runs(source.index)
+    order = sorted(places, key=lambda place: (_loudness(places[place], settled), place))
     several = len({testbed for _, testbed in places}) > 1
     drawn = tuple(
-        (_name(place, with_testbed=several), tuple(_cells(places[place], place, nights, moved)))
+        (
+            _name(place, with_testbed=several),
+            tuple(_cells(places[place], place, nights, moved, settled)),
+        )
         for place in order[:_ROWS]
     )
     caption = f"Night by night up to {nights[-1]}, what is loudest now first"
@@ -235,13 +245,20 @@ def _night(moment: datetime) -> date:
     return (moment - _NOON).date()
 
 
-def _worst(rows: Sequence[RunRow]) -> RunRow:
-    return min(rows, key=lambda row: ORDER.index(row.verdict or Verdict.NOT_COMPARABLE))
+def _worst(rows: Sequence[RunRow], settled: Mapping[str, int]) -> tuple[Verdict, RunRow]:
+    """Find the worst run of a night; one that is settled counts as equivalent."""
+
+    def verdict(row: RunRow) -> Verdict:
+        is_settled = row.verdict is Verdict.INCONCLUSIVE and row.record in settled
+        return Verdict.EQUIVALENT if is_settled else row.verdict or Verdict.NOT_COMPARABLE
+
+    worst = min(rows, key=lambda row: (ORDER.index(verdict(row)), -settled.get(row.record, 0)))
+    return verdict(worst), worst
 
 
-def _loudness(runs: _Runs) -> int:
-    verdict = _worst(runs[max(runs)]).verdict
-    return ORDER.index(verdict) if verdict else len(ORDER)
+def _loudness(runs: _Runs, settled: Mapping[str, int]) -> int:
+    verdict, _ = _worst(runs[max(runs)], settled)
+    return ORDER.index(verdict)
 
 
 def _name(place: _Place, *, with_testbed: bool) -> Inline | tuple[Inline, ...]:
@@ -251,7 +268,11 @@ def _name(place: _Place, *, with_testbed: bool) -> Inline | tuple[Inline, ...]:
 
 
 def _cells(
-    runs: _Runs, place: _Place, nights: Sequence[date], moved: set[tuple[str, date]]
+    runs: _Runs,
+    place: _Place,
+    nights: Sequence[date],
+    moved: set[tuple[str, date]],
+    settled: Mapping[str, int],
 ) -> Iterator[NightCell]:
     for night in nights:
         is_new = (place[1], night) in moved
@@ -260,12 +281,14 @@ def _cells(
         if not found:
             yield NightCell(None, f"{night}: not measured{machine}", is_machine_new=is_new)
             continue
-        row = _worst(found)
+        verdict, row = _worst(found, settled)
+        undecided = settled.get(row.record, 0) if verdict is Verdict.EQUIVALENT else 0
         of_releases = any(len(one.lines) > 1 and compares_releases(*one.lines) for one in found)
         several = f", the worst of {len(found)} runs" if len(found) > 1 else ""
-        verdict = row.verdict.value if row.verdict else ""
-        text = f"{night}: {verdict}, {' → '.join(row.builds)}{several}{machine}"
-        yield NightCell(row.verdict, text, address("run", run=row.run), is_new, of_releases)
+        but = f" but for {plural(undecided, 'undecided metric')}" if undecided else ""
+        text = f"{night}: {verdict.value}{but}, {' → '.join(row.builds)}{several}{machine}"
+        to = address("run", run=row.run)
+        yield NightCell(verdict, text, to, is_new, of_releases, is_partly_open=undecided > 0)
 
 
 def _legend(
@@ -276,6 +299,7 @@ def _legend(
     grades = [Grade(verdict, verdict.value) for verdict in ORDER if verdict in shown]
     line = tuple(part for grade in grades for part in (grade, "  "))
     words = ["· not measured"] if None in shown else []
+    words += ["✔?: some metric undecided"] if any(c.is_partly_open for c in cells) else []
     words += ["line above: the machine changed"] if any(c.is_machine_new for c in cells) else []
     words += ["line below: two releases compared"] if any(c.is_of_releases for c in cells) else []
     words += [f"{plural(left_out, 'quieter scenario')} not drawn"] if left_out > 0 else []

@@ -33,7 +33,6 @@ from hybridwatch.pages.document import (
     Inline,
     Link,
     Paragraph,
-    Section,
     Table,
 )
 from hybridwatch.pages.document import Line as Words
@@ -170,7 +169,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         return Document("Scenario", empty_store(source))
     place = _LoadPlace(scenario.value, testbed.value, int(newest.value), over_releases)
     if not metric.chosen:
-        metric = replace(metric, chosen=_default(list(subjects.values()), place, source))
+        metric = replace(metric, chosen=_default(list(subjects.values()), place, names[0], source))
     choices = [scenario, metric, builds, along, newest]
     choices += [testbed] if len(testbed.options) > 1 else []
     gap = find_gap(gaps_here(source), place.scenario, place.testbed)
@@ -233,17 +232,24 @@ def _subjects(cells: pd.DataFrame) -> list[Subject]:
 
 
 def _default(
-    subjects: Sequence[Subject], place: _LoadPlace, source: ScreenSource
+    subjects: Sequence[Subject], place: _LoadPlace, name: str, source: ScreenSource
 ) -> tuple[str, ...]:
-    """What is drawn when nothing is chosen: of the contracts the one that was broken most."""
+    """What is drawn when nothing is chosen: the contract that was broken most, then what changed.
+
+    A contract that always held is a line of zeros: the table of other metrics has it.
+    """
+    histories = _histories(source.index)
 
     def broken(subject: Subject) -> float:
-        histories = _histories(source.index)
         return float(histories.read_levels(place, subject)["value"].max())
+
+    def is_steady(subject: Subject) -> bool:
+        return not any(line.history.points for line in histories.medians(place, subject, name))
 
     contracts = [subject for subject in subjects if subject.metric.kind is Kind.EXACT]
     others = [subject for subject in subjects if subject.metric.kind is not Kind.EXACT]
-    chosen = [*sorted(contracts, key=broken, reverse=True)[:1], *others]
+    worst = sorted(filter(broken, contracts), key=broken, reverse=True)[:1]
+    chosen = [*worst, *sorted(others, key=is_steady)] or contracts
     return tuple(subject.label for subject in chosen[:_CHARTS])
 
 
@@ -341,4 +347,4 @@ def _table_of_runs(
     ]
     shown = f"Runs of these builds: {len(entries)} of {len(wanted)}, newest first"
     more = Link("every run of this scenario", address("runs", scenario=scenario))
-    return Section(shown, (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)))
+    return Folded(shown, (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)))

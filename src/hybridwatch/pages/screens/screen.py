@@ -10,7 +10,7 @@ from hybridwatch.analysis.alert_decisions import DecisionEntry, TriageAction
 from hybridwatch.analysis.alert_timeline import RunVerdict
 from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.detection import Detection
-from hybridwatch.analysis.freshness import Gap
+from hybridwatch.analysis.freshness import Gap, LastMeasured
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
 from hybridwatch.database.queries import Index
@@ -137,8 +137,17 @@ def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
     """Name what was not measured in time, with the command that does; nothing without any."""
     if not found:
         return
-    lines: list[Line] = [_gap_line(gap) for gap in found[:_NAMED]]
-    lines += [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    never: dict[str, list[str]] = {}
+    for gap in found:
+        if gap.last is None:
+            never.setdefault(f"{_on(gap)}: {gap.reason}", []).append(gap.scenario or "everything")
+    lines: list[Line] = []
+    for text, scenarios in never.items():
+        more = f" and {len(scenarios) - _NAMED} more" if len(scenarios) > _NAMED else ""
+        lines.append(f"{', '.join(scenarios[:_NAMED])}{more}{text}")
+    late = [_late_line(gap, gap.last) for gap in found if gap.last is not None]
+    lines += late[:_NAMED]
+    lines += [f"and {len(late) - _NAMED} more"] if len(late) > _NAMED else []
     names = dict.fromkeys(gap.scenario for gap in found if gap.scenario)
     if names:
         lines.append("Measure them: hybridwatch run " + " ".join(list(names)[:_NAMED]))
@@ -146,12 +155,13 @@ def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
     yield Notice(title, tuple(lines))
 
 
-def _gap_line(gap: Gap) -> tuple[Inline, ...]:
-    place = f" on {gap.testbed}" if gap.testbed else ""
-    if gap.last is None:
-        return (f"{gap.scenario or 'everything'}{place}: {gap.reason}",)
-    view = address("scenario", scenario=gap.scenario, testbed=gap.last.testbed)
-    return (Link(gap.scenario, view), f"{place}: {gap.reason}")
+def _on(gap: Gap) -> str:
+    return f" on {gap.testbed}" if gap.testbed else ""
+
+
+def _late_line(gap: Gap, last: LastMeasured) -> tuple[Inline, ...]:
+    view = address("scenario", scenario=gap.scenario, testbed=last.testbed)
+    return (Link(gap.scenario, view), f"{_on(gap)}: {gap.reason}")
 
 
 _LONGEST: Final = 160
@@ -192,7 +202,8 @@ def shortened(text: str) -> str:
 
 def since(run_verdict: RunVerdict, source: ScreenSource) -> Cell:
     """Say when a run was, which it was, and of which release the engine was that it measured."""
-    return Cell(source.ago(run_verdict.started_at), run_line(run_verdict, source))
+    at = run_verdict.started_at
+    return Cell((f"{at:%Y-%m-%d}, ", source.ago(at)), run_line(run_verdict, source))
 
 
 def run_line(run_verdict: RunVerdict, source: ScreenSource) -> tuple[Inline, ...]:

@@ -1,5 +1,6 @@
 """What is drawn into a finished figure over time: moments, gaps, new definitions."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ MARK: Final = "#D9480F"
 _MACHINE: Final = "#7A7F87"
 _SHADE: Final = "rgba(217,72,15,0.12)"
 _ROOM: Final = 0.04
+_NIGHT: Final = re.compile(r"\.dev\d+")
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 
 
@@ -54,9 +56,12 @@ def build_marks(lines: Sequence[Line]) -> list[Mark]:
     for line in lines:
         started, runs = line.levels["started_at"], line.levels["run"]
         for step in line.steps:
-            if not (step.release or step.fixes):
-                continue  # another night's code of one release: every night has one
-            change = (short(step.release) or "fixes", step.text, str(runs.iloc[step.at]))
+            release = _release(step.release)
+            if release == _release(line.levels["release"].iloc[step.at - 1]):
+                release = ""  # another night's code on the way to one release
+            if not (release or step.fixes):
+                continue
+            change = (release or "fixes", step.text, str(runs.iloc[step.at]))
             found.setdefault(started.iloc[step.at], []).append(change)
         for one in line.breaks:
             found.setdefault(one.at, []).append(
@@ -135,6 +140,11 @@ def fitting(places: Sequence[float], names: Sequence[str], *, movable: bool = Fa
 def short(release: str) -> str:
     """Name a release without what distinguishes only builds of one night: ``+g1a2b3c4``."""
     return release.partition("+")[0]
+
+
+def _release(release: str) -> str:
+    """Name a release without the night on the way to it: ``0.30.0.dev``."""
+    return _NIGHT.sub(".dev", short(release))
 
 
 def _sticks_out(place: float, name: str) -> bool:
