@@ -105,9 +105,9 @@ def test_what_the_person_needs_stands_above_the_story(tmp_path: Path) -> None:
     keep(tmp_path, 2, slow_contender(1.2))
     document = page_of(tmp_path, Area.SPEED)
     assert titles(document) == [
+        "What changed since it was good",
         "When output_throughput changed",
         "Evidence",
-        "What changed since it was good",
         "Measure it again",
         "How it stands",
         "What happened (1)",

@@ -15,6 +15,7 @@ from hybridwatch.analysis.change_point.place import FEWEST, find_onset
 from hybridwatch.analysis.difference import Culprits, culprit_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.verdict import Verdict
+from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.alerts import TO_ERROR
 from hybridwatch.history.runs import bad_on_purpose, runs_by_id
 from hybridwatch.pages.address import address
@@ -22,6 +23,7 @@ from hybridwatch.pages.document import (
     Block,
     Column,
     Command,
+    Folded,
     Inline,
     Link,
     Paragraph,
@@ -97,7 +99,7 @@ def suspects_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
     sides = dict(zip(("baseline", "contender"), ways, strict=True))
     view = address("compare", scenario=bad.run.scenario.id, **sides)
     line += [Link("Compare the two", view), "."]
-    yield Section(found.words[0], (Paragraph(tuple(line)), _table(found), *_search(alert, found)))
+    yield Section(found.words[0], (Paragraph(tuple(line)), *_search(alert, found), _table(found)))
 
 
 def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
@@ -128,7 +130,9 @@ def _table(found: Suspects) -> Block:
     title, old, new = found.words
     columns = (Column("what"), Column(old), Column(new))
     rows = tuple((fact.what, fact.old, fact.new) for fact in found.culprits.facts)
-    return Table(title, columns, rows)
+    table = Table(title, columns, rows)
+    name = f"{plural(len(rows), 'fact')} of the two that differ"
+    return Folded(f"{name}: {', '.join(fact.what for fact in found.culprits.facts)}", (table,))
 
 
 def _named(side: OneSide, source: ScreenSource) -> Iterator[Inline]:
