@@ -109,9 +109,7 @@ def missing(words: list[str], text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_both_pages_say_every_word_of_the_document(
-    screen: str, shown: Callable[[str], Shown]
-) -> None:
+def test_both_pages_say_every_word_of_the_document(screen, shown) -> None:
     both = shown(screen)
     words = words_of(both.document)
     assert len(words) > 10
@@ -119,9 +117,7 @@ def test_both_pages_say_every_word_of_the_document(
     assert list(missing(words, Text(both.static).text)) == []
 
 
-def test_the_comparison_of_words_sees_a_page_that_leaves_one_out(
-    shown: Callable[[str], Shown],
-) -> None:
+def test_the_comparison_of_words_sees_a_page_that_leaves_one_out(shown) -> None:
     both = shown("runs")
     more = replace(both.document, blocks=(*both.document.blocks, Paragraph("41.3 ms")))
     assert list(missing(words_of(more), said_by(both.live))) == ["41.3 ms"]

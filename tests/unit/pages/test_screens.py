@@ -126,9 +126,7 @@ def test_gpus_of_a_testbed_are_reported_by_kind(tmp_path: Path) -> None:
     }
 
 
-def test_long_lists_have_pages_that_keep_the_filter(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_lists_have_pages_that_keep_the_filter(store, monkeypatch) -> None:
     monkeypatch.setattr("hybridwatch.pages.query.PAGE_ROWS", 1)
     wanted = ["smoke/b", "smoke/c"]
     first = view(store, "runs", scenario=wanted)
@@ -228,9 +226,7 @@ def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_trouble_meant_for_people_becomes_a_notice(
-    screen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trouble_meant_for_people_becomes_a_notice(screen, tmp_path, monkeypatch) -> None:
     def fail(*_: object) -> Document:
         raise RecordError("the disk is on fire")
 

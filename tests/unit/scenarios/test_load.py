@@ -8,6 +8,7 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import digest, find, load_scenario, survey
 from hybridwatch.scenarios.scenario import Scenario
+from tests.refusals import refusal
 from tests.unit.scenarios.example import GOOD, write
 
 SHIPPED = Path(__file__).parents[3] / "scenarios"
@@ -202,17 +203,13 @@ MISTAKES = [
 def test_each_mistake_is_reported_in_one_line(tmp_path, right, wrong, line):
     assert right in GOOD
     path, root = write(tmp_path, GOOD.replace(right, wrong, 1))
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert str(caught.value) == f"scenarios/smoke/x.toml: {line}"
+    assert refusal(ScenarioError, load_scenario, path, root) == f"scenarios/smoke/x.toml: {line}"
 
 
 def test_every_wrong_key_is_reported_at_once(tmp_path):
     text = GOOD.replace("seed = 7", "sed = 7").replace("version = 1", "version = 0")
     path, root = write(tmp_path, text)
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert str(caught.value).splitlines() == [
+    assert refusal(ScenarioError, load_scenario, path, root).splitlines() == [
         "scenarios/smoke/x.toml: version: expected an integer >= 1, found 0",
         "scenarios/smoke/x.toml: workload.generation.seed: missing; expected an integer >= 0",
         'scenarios/smoke/x.toml: workload.generation.sed: unknown key; did you mean "seed"?',
@@ -222,9 +219,7 @@ def test_every_wrong_key_is_reported_at_once(tmp_path):
 def test_every_disagreement_is_reported_at_once(tmp_path):
     text = GOOD.replace("max_num_seqs = 16", "max_num_seqs = 2").replace("[1, 2, 4]", "[2, 1]")
     path, root = write(tmp_path, text)
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert len(str(caught.value).splitlines()) == 3
+    assert len(refusal(ScenarioError, load_scenario, path, root).splitlines()) == 3
 
 
 def test_a_file_that_is_no_text_is_reported(tmp_path):
@@ -288,9 +283,7 @@ def test_find_opens_only_what_was_named(tmp_path):
 )
 def test_a_name_of_nothing_lists_near_ones(tmp_path, pattern, line):
     _, root = write(tmp_path, GOOD, "smoke/stale-rows.toml")
-    with pytest.raises(ScenarioError) as caught:
-        find(root, [pattern])
-    assert str(caught.value) == line
+    assert refusal(ScenarioError, find, root, [pattern]) == line
 
 
 def test_no_folder_is_an_error(tmp_path):
@@ -352,9 +345,8 @@ def test_who_cannot_be_meant_is_reported(tmp_path, named, said):
     write(tmp_path, GOOD, "smoke/a.toml")
     write(tmp_path, 'like = "smoke/a"\n', "gpu/c.toml")
     path, root = write(tmp_path, f"like = {named}\n", "gpu/b.toml")
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert str(caught.value) == f"scenarios/gpu/b.toml: like: {said}"
+    caught = refusal(ScenarioError, load_scenario, path, root)
+    assert caught == f"scenarios/gpu/b.toml: like: {said}"
 
 
 def test_what_is_wrong_in_the_model_is_reported_once_and_of_its_file(tmp_path):
@@ -367,8 +359,7 @@ def test_what_is_wrong_in_the_model_is_reported_once_and_of_its_file(tmp_path):
 
 
 def test_what_is_wrong_together_is_reported_the_file_that_says_so(tmp_path):
-    with pytest.raises(ScenarioError) as caught:
-        like(tmp_path, "[engine]\nmax_num_seqs = 2\n")
-    lines = str(caught.value).splitlines()
+    said = refusal(ScenarioError, like, tmp_path, "[engine]\nmax_num_seqs = 2\n")
+    lines = said.splitlines()
     assert lines
     assert all(line.startswith("scenarios/gpu/b.toml: ") for line in lines)

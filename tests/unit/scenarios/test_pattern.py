@@ -12,6 +12,7 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenarios.pattern import Span, Wave
+from tests.refusals import refusal
 from tests.unit.scenarios.example import GOOD, WAVE, load
 
 KEY = "workload.waves[0]"
@@ -340,16 +341,12 @@ def test_each_mistake_is_reported_in_one_line(tmp_path, right, wrong, line):
     edited = WAVE.replace(right, wrong, 1) if right in WAVE else WAVE
     text = GOOD.replace(WAVE, edited) if edited != WAVE else GOOD.replace(right, wrong, 1)
     assert text != GOOD
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, text)
-    assert str(caught.value) == f"scenarios/x.toml: {line}"
+    assert refusal(ScenarioError, load, tmp_path, text) == f"scenarios/x.toml: {line}"
 
 
 def test_no_wave_at_all_is_reported(tmp_path):
     text = GOOD.replace(WAVE, "").replace("seed = 5\n", "seed = 5\nwaves = []\n")
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, text)
-    assert str(caught.value) == (
+    assert refusal(ScenarioError, load, tmp_path, text) == (
         "scenarios/x.toml: workload.waves: expected a non-empty list of tables, found []"
     )
 
@@ -387,9 +384,7 @@ ENGINE_MISTAKES = [
 )
 def test_engine_keys_are_checked(tmp_path, keys, line):
     text = GOOD.replace("max_num_seqs = 16\n", f"max_num_seqs = 16\n{keys}\n")
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, text)
-    assert str(caught.value) == f"scenarios/x.toml: {line}"
+    assert refusal(ScenarioError, load, tmp_path, text) == f"scenarios/x.toml: {line}"
 
 
 def test_ranks_are_checked_against_their_number(tmp_path):

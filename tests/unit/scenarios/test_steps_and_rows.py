@@ -10,6 +10,7 @@ from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.pattern import Wave
 from hybridwatch.scenarios.scenario import Scenario
+from tests.refusals import refusal
 from tests.unit.scenarios import example
 from tests.unit.scenarios.example import GOOD, WAVE
 
@@ -206,9 +207,8 @@ MISTAKES = [
 def test_each_mistake_is_named_with_its_key(tmp_path, keys, line):
     named = [key.partition(" =")[0] for key in keys.splitlines()]
     rest = [row for row in PLAIN.splitlines() if row.partition(" =")[0] not in named]
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, "\n".join([*rest, keys, ""]))
-    assert str(caught.value) == f"scenarios/x.toml: workload.waves[0].{line}"
+    said = refusal(ScenarioError, load, tmp_path, "\n".join([*rest, keys, ""]))
+    assert said == f"scenarios/x.toml: workload.waves[0].{line}"
 
 
 SECOND = "[[workload.waves]]\nrequests = 3\ninput_tokens = 9\noutput_tokens = 8\n"
@@ -244,16 +244,14 @@ MISTAKES_OF_TWO = [
     ("first", "second", "line"), MISTAKES_OF_TWO, ids=[line[:60] for _, _, line in MISTAKES_OF_TWO]
 )
 def test_what_two_waves_cannot_be_together_is_named(tmp_path, first, second, line):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, f"{first}\n{second}")
-    assert str(caught.value) == f"scenarios/x.toml: workload.waves[1].{line}"
+    said = refusal(ScenarioError, load, tmp_path, f"{first}\n{second}")
+    assert said == f"scenarios/x.toml: workload.waves[1].{line}"
 
 
 def test_the_first_wave_cannot_ask_again(tmp_path):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, AGAIN)
+    said = refusal(ScenarioError, load, tmp_path, AGAIN)
     wanted = "scenarios/x.toml: workload.waves[0].again: expected a wave before it, found none"
-    assert wanted in str(caught.value).splitlines()
+    assert wanted in said.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -265,9 +263,8 @@ def test_the_first_wave_cannot_ask_again(tmp_path):
 )
 @pytest.mark.parametrize("engine", ["disaggregated = true", "data_parallel_size = 2"])
 def test_steps_are_counted_in_one_scheduler(tmp_path, keys, line, engine):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, f"{PLAIN}{keys}\n", engine)
-    assert str(caught.value) == f"scenarios/x.toml: workload.waves[0].{line}"
+    said = refusal(ScenarioError, load, tmp_path, f"{PLAIN}{keys}\n", engine)
+    assert said == f"scenarios/x.toml: workload.waves[0].{line}"
 
 
 def test_a_budget_is_at_most_the_engines_own(tmp_path):

@@ -10,12 +10,19 @@ import pytest
 
 from hybridwatch.analysis.freshness import change_text
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.records.run import Run
+from tests.unit.formats.read.reading import (
+    GONE,
+    MADE_UP,
+    companion,
+    only,
+    put_at,
+    read,
+    samples,
+    unknown,
+)
 
-MADE_UP = Path(__file__).parents[3] / "fixtures" / "foreign" / "made-up"
 SERVING_4 = "vllm-bench/serving-0.4.json"
 SERVING_6 = "vllm-bench/serving-0.6.json"
 RANDOM = "vllm-bench/inferencex-random.json"
@@ -24,19 +31,12 @@ REPORT = "aiperf/profile_export_aiperf.json"
 AIPERF = "aiperf/0.2/profile_export_aiperf.json"
 ROWS = "inferencex/agg.json"
 SESSIONS = "inferencex/sessions.json"
-GONE = object()
-"""Instead of a value: what is taken out."""
 ASV = MADE_UP / "asv/lab-0"
 DIGESTS = ("a" * 64, "b" * 64)
 
 
-def read(path: Path) -> list[Run]:
-    return read_foreign(parse(path, path.read_bytes()), ForeignInput())
-
-
 def one(name: str) -> Run:
-    (run,) = read(MADE_UP / name)
-    return run
+    return only(MADE_UP / name)
 
 
 def changed(tmp_path: Path, name: str, change: Callable[[Any], None]) -> list[Run]:
@@ -48,18 +48,6 @@ def changed(tmp_path: Path, name: str, change: Callable[[Any], None]) -> list[Ru
     return read(path)
 
 
-def samples(run: Run, trial: int = 0) -> dict[str, tuple[float, ...]]:
-    return {
-        f"{sample.metric} {sample.statistic or ''}".strip(): sample.values
-        for sample in run.trials[trial].samples
-    }
-
-
-def unknown(run: Run) -> tuple[str, ...]:
-    assert run.source is not None
-    return run.source.unknown
-
-
 def failure(run: Run) -> str | None:
     (trial,) = run.trials
     assert (trial.failure is None) == bool(trial.samples)
@@ -68,22 +56,6 @@ def failure(run: Run) -> str | None:
 
 def put(**values: Any) -> Callable[[Any], None]:
     return lambda told: told.update(values)
-
-
-def put_at(changes: dict[str, Any]) -> Callable[[Any], None]:
-    """Change a file at paths such as ``benchmarks/0/metrics``."""
-
-    def change(told: Any) -> None:
-        for path, value in changes.items():
-            where, *way = told, *(int(part) if part.isdigit() else part for part in path.split("/"))
-            for part in way[:-1]:
-                where = where[part]
-            if value is GONE:
-                del where[way[-1]]
-            else:
-                where[way[-1]] = value
-
-    return change
 
 
 NEGATIVE = "expected a number of at least 0, found -"
@@ -149,7 +121,7 @@ LACKS_UNIT = "tell the unit of times, found no such pair"
 )
 def test_what_is_wrong_is_refused_by_its_key(tmp_path, name, changes, told) -> None:
     with pytest.raises(IngestError, match=told):
-        changed(tmp_path, name, put_at(changes))
+        changed(tmp_path, name, lambda told: put_at(told, changes))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +158,7 @@ def test_what_is_wrong_is_refused_by_its_key(tmp_path, name, changes, told) -> N
     ],
 )
 def test_requests_that_were_lost_fail_the_trial(tmp_path, name, changes, told) -> None:
-    (run,) = changed(tmp_path, name, put_at(changes))
+    (run,) = changed(tmp_path, name, lambda told: put_at(told, changes))
     assert failure(run) == told
 
 
@@ -205,17 +177,8 @@ def test_benchmark_serving_of_vllm_0_6_kept_every_request() -> None:
 
 
 def test_a_negative_time_that_asv_tracked_is_refused(tmp_path) -> None:
-    path = MADE_UP.parent / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
-    told = json.loads(path.read_text())
-    told["results"] = {"suite.time_x": [[-0.5], [], None, 1704067200]}
-    for folder, text in (("asv/lab-1", json.dumps(told)), ("asv", None)):
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        if text:
-            (tmp_path / folder / "one.json").write_text(text)
-    units = {"suite.time_x": {"param_names": [], "type": "time", "unit": "seconds"}}
-    (tmp_path / "asv/benchmarks.json").write_text(json.dumps(units))
     with pytest.raises(IngestError, match=r"asv_time.time_x of trial 0: expected numbers of at le"):
-        read(tmp_path / "asv/lab-1/one.json")
+        an_asv_file(tmp_path, [[-0.5], [], None, 1704067200])
 
 
 @pytest.mark.parametrize(
@@ -349,8 +312,8 @@ def test_requests_of_aiperf_0_1_are_known_and_left_alone(tmp_path) -> None:
     }
     requests = tmp_path / "profile_export.jsonl"
     requests.write_text(json.dumps(request) + "\n")
-    assert companion(parse(requests, requests.read_bytes()))
-    (run,) = read(tmp_path / "profile_export_aiperf.json")
+    assert companion(requests)
+    run = only(tmp_path / "profile_export_aiperf.json")
     assert samples(run)["ttft median"] == (0.1,)
 
 
@@ -389,7 +352,7 @@ def test_asv_1_wrote_a_bare_number_or_an_object() -> None:
 
 
 def test_asv_1_told_times_and_versions_next_to_the_results() -> None:
-    (run,) = read(ASV / "89abcdef-py3.6.json")
+    run = only(ASV / "89abcdef-py3.6.json")
     assert [samples(run, at)["asv_time.time_stats"] for at in range(3)] == [
         (0.2,),
         (0.3,),
@@ -509,11 +472,11 @@ def test_a_row_in_tables_tells_the_same_as_a_flat_one() -> None:
 def test_the_median_of_results_next_to_it_is_not_taken_again(tmp_path) -> None:
     told = json.loads((MADE_UP / SERVING_6).read_text())
     told["individual_result_files"] = ["bench-x-run-1.json"]
-    (tmp_path / "bench-x.json").write_text(json.dumps(told))
-    document = parse(tmp_path / "bench-x.json", (tmp_path / "bench-x.json").read_bytes())
-    assert companion(document) is None  # alone it is all there is
+    path = tmp_path / "bench-x.json"
+    path.write_text(json.dumps(told))
+    assert companion(path) is None  # alone it is all there is
     (tmp_path / "bench-x-run-1.json").write_text("{}")
-    assert companion(document) == "perf-eval's median of results beside it"
+    assert companion(path) == "perf-eval's median of results beside it"
 
 
 def test_a_row_of_sessions_of_inferencex_tells_its_time_and_its_requests() -> None:
@@ -593,7 +556,6 @@ def test_another_version_of_a_benchmark_of_asv_is_another_definition(tmp_path) -
 
 
 def test_who_ingests_states_the_line(tmp_path) -> None:
-    path = MADE_UP / SERVING_6
-    (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput(build="x", line="nightly"))
+    run = only(MADE_UP / SERVING_6, ForeignInput(build="x", line="nightly"))
     assert (run.builds[0].label, run.builds[0].line) == ("x", "nightly")
-    assert run.id == read_foreign(parse(path, path.read_bytes()), ForeignInput(build="x"))[0].id
+    assert run.id == only(MADE_UP / SERVING_6, ForeignInput(build="x")).id
