@@ -40,16 +40,7 @@ _BIG: Final = 2**26
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What people waited.
-
-    Attributes:
-        people: How many there were.
-        pages: How many they opened.
-        errors: Pages that ended with one, and what it says.
-        median_s: Half of the pages took longer.
-        p95_s: One in twenty took longer.
-        memory_mib: Of the server, at its most.
-    """
+    """What people waited."""
 
     people: int
     pages: int

@@ -44,14 +44,7 @@ _READ_MS: Final = 3000
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured.
-
-    Attributes:
-        name: What.
-        unit: Of the rest.
-        values: Every one.
-        bound: What none shall exceed.
-    """
+    """What was measured."""
 
     name: str
     unit: str
@@ -65,11 +58,7 @@ class Measured:
 
 
 def measure(results: Path) -> Iterator[Measured]:
-    """Use the dashboard as a person does, and time it.
-
-    Args:
-        results: A store with a few scenarios.
-    """
+    """Use the dashboard as a person does, and time it."""
     index = open_index(results)
     with chromium() as browser:
         start = time.perf_counter()

@@ -39,10 +39,7 @@ VIEWS: dict[str, dict[str, str]] = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A regression, a single build, another machine, a broken record, a mutant, a job.
-
-    No test writes to it.
-    """
+    """A regression, a single build, another machine, a broken record, a mutant, a job."""
     results = tmp_path_factory.mktemp("store")
     both = run(Plan(started_at=STARTED + timedelta(hours=1), scenario=scenario("smoke/other")))
     alone = tuple(t for t in both.trials if t.side == 0)
@@ -63,13 +60,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A document, and how both pages show it.
-
-    Attributes:
-        document: What the view says.
-        live: The page of the dashboard.
-        static: The saved page.
-    """
+    """A document, and how both pages show it."""
 
     document: Document
     live: AppTest

@@ -86,11 +86,7 @@ def resume(processes: list[psutil.Process]) -> None:
 
 
 class Stream:
-    """Requests that an engine answers one after another, a few at a time.
-
-    Attributes:
-        arrivals: When each token came.
-    """
+    """Requests that an engine answers one after another, a few at a time."""
 
     def __init__(self, server: Server) -> None:
         self.arrivals: list[float] = []
@@ -126,11 +122,7 @@ class Stream:
 
 
 def log_ratio(stream: Stream, ray: list[psutil.Process], *, is_first: bool) -> float:
-    """Measure a block.
-
-    Returns:
-        Logarithm of the tokens per second beside the host over those without.
-    """
+    """Measure a block."""
     seconds, tokens = {True: 0.0, False: 0.0}, {True: 0, False: 0}
     for turn in range(_STRETCHES):
         beside = _ORDER[turn % len(_ORDER)] == is_first

@@ -24,10 +24,7 @@ MOST = 6
 
 
 def bisected(history, results, *words, found=True):
-    """Search a history, and give what the command says as JSON.
-
-    With ``found`` it is one change, else it may be a range.
-    """
+    """Search a history; gives the JSON. With ``found`` it is one change, else it may be a range."""
     ends = ("--good", history.shas[0], "--bad", history.shas[-1])
     where = ("--repo", str(history.repo), "--base", BUILD, "--results", str(results))
     done = run_verb("bisect", SCENARIO, *ends, *where, "--json", *words)

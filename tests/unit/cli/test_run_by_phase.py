@@ -333,10 +333,6 @@ def test_a_stopped_run_does_not_read_as_whole(call, checkout):
         assert len(report["failures"]) == 6
 
 
-def whole_runs_in(checkout: Path) -> list[Run]:
-    return [run for run in runs_in(checkout) if not is_stopped(run)]
-
-
 def test_a_stopped_run_goes_on_with_what_it_lacks(call, checkout):
     stopped = call(StoppedMachine(Phase.ACCURACY, "smoke/padded"))
     *_, line, interrupted = stopped.output.splitlines()
@@ -351,7 +347,7 @@ def test_a_stopped_run_goes_on_with_what_it_lacks(call, checkout):
         if phase not in TIMED
     ]
     assert set(untimed) == {(Phase.ACCURACY, "smoke/padded")}
-    whole = whole_runs_in(checkout)
+    whole = [run for run in runs_in(checkout) if not is_stopped(run)]
     assert [run.scenario.id for run in whole] == SCENARIOS
     for run in whole:
         wanted = {Phase.CONTRACT: 1, Phase.ACCURACY: 1, Phase.PERFORMANCE: 2, Phase.HOST_SYNC: 1}

@@ -106,15 +106,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> ScreenSource:
 
 @dataclass(frozen=True)
 class Claim:
-    """A number beside links.
-
-    Attributes:
-        page: Where it stands.
-        metric: As it is named there.
-        change: As it is written there.
-        line: Everything that stands there with it.
-        links: All of them.
-    """
+    """A number beside links."""
 
     page: Address
     metric: str

@@ -142,10 +142,6 @@ def test_long_lists_have_pages_that_keep_the_filter(store, monkeypatch) -> None:
     assert view(store, "runs", page=9).complaints
 
 
-def ids(store: Path) -> list[str]:
-    return sorted(runs_by_id(open_index(store)))
-
-
 def test_no_other_run_is_shown_for_one_that_is_not_there(store: Path) -> None:
     document = view(store, "run", run="no-such-run", metric="ttft p99")
     assert document.title == "No such run"
@@ -162,7 +158,7 @@ def test_no_other_run_is_shown_for_one_that_is_not_there(store: Path) -> None:
 
 
 def test_the_beginning_of_an_id_is_enough_where_one_run_has_it(store: Path) -> None:
-    for run_id in ids(store):
+    for run_id in sorted(runs_by_id(open_index(store))):
         document = view(store, "run", run=run_id[:-1])
         assert document.complaints == ()
         assert document.address.values("run") == (run_id,)

@@ -228,13 +228,7 @@ def test_after_something_was_thrown_out_nothing_is_missed(probe):
 
 
 def kept(probe: PrefixCacheProbe, *steps: tuple[int, int], **changes: Any) -> tuple[int, int]:
-    """States that a request's steps make reachable, and how many of them are wrong.
-
-    Args:
-        probe: Counts.
-        steps: First and last token of each.
-        changes: Of the manager.
-    """
+    """States that a request's steps make reachable, and how many of them are wrong."""
     manager = MambaManager([a_block() for _ in range(4)])
     vars(manager).update(changes)
     for start, end in steps:

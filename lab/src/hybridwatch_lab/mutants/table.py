@@ -159,12 +159,7 @@ class Score:
 
 
 def compute_score(cells: Iterable[MutantCell], mutants: Mapping[str, Mutant]) -> Score:
-    """Count the mutants that a table speaks of.
-
-    Args:
-        cells: The table; cells of mutants that are not in ``mutants`` are left out.
-        mutants: The catalogue, or a half of it.
-    """
+    """Count the mutants that a table speaks of."""
     found: dict[MutantState, list[str]] = {state: [] for state in ORDER}
     by_mutant: dict[str, set[MutantState]] = {}
     for cell in cells:
