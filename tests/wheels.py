@@ -14,9 +14,7 @@ from urllib.parse import quote
 
 from tests.live_server import LiveServer, QuietHandler
 from tests.live_server import serving as serve_live
-
-ROOT = Path(__file__).parents[1]
-
+from tests.shipped import ROOT
 
 LAB = ROOT / "lab"
 

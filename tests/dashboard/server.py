@@ -16,9 +16,8 @@ from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.shipped import ROOT
 from tests.waiting import wait_until
-
-ROOT: Final = Path(__file__).parents[2]
 
 _FLAGS: Final = [
     "--no-sandbox",

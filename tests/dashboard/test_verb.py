@@ -4,8 +4,7 @@ from pathlib import Path
 
 from hybridwatch.cli import dashboard as verb
 from tests.command_line import run_verb
-
-ROOT = Path(__file__).parents[2]
+from tests.shipped import ROOT
 
 
 class Started(Exception):  # noqa: N818 (not an error)

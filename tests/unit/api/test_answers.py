@@ -18,12 +18,11 @@ from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from tests.builders import BASELINE, NIGHTLY
 from tests.command_line import run_verb
+from tests.shipped import ROOT
 from tests.unit.analysis.alerts.builders import acknowledge
 from tests.unit.api.conftest import ALONE, NOW
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add
-
-ROOT = Path(__file__).parents[3]
 
 
 def said(*words: str) -> Any:

@@ -18,7 +18,7 @@ from hybridwatch.records.store import write_run
 from tests.builders import a_run
 from tests.checkout import make_checkout
 from tests.command_line import run_verb
-from tests.wheels import ROOT
+from tests.shipped import ROOT
 
 
 @pytest.mark.parametrize(("word", "meant"), [("comapre", "compare"), ("bisct", "bisect")])

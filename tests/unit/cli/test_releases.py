@@ -1,7 +1,6 @@
 """``hybridwatch releases``: what is measured, kept and refused, without an engine."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,8 @@ from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run, with_failures
 from tests.command_line import run_verb
+from tests.shipped import ROOT
 from tests.unit.reports.releases.cells import DYING, PADDED, TOKENS, a_cell
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

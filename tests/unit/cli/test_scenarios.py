@@ -26,8 +26,7 @@ from tests.builders import BASELINE, CONTENDER, a_run
 from tests.checkout import BUILDS, EXAMPLE, make_checkout
 from tests.command_line import run_verb
 from tests.refusals import refusal
-
-SHIPPED = Path(__file__).parents[3] / "scenarios"
+from tests.shipped import ROOT, SCENARIOS
 
 
 @pytest.fixture
@@ -53,9 +52,9 @@ def test_the_list_names_id_and_fix_and_with_all_the_first_sentence(root):
 
 
 def test_the_list_of_what_is_shipped_is_a_line_each_at_80_columns():
-    result = run_verb("--root", SHIPPED, of=command, env={"COLUMNS": "80"})
+    result = run_verb("--root", SCENARIOS, of=command, env={"COLUMNS": "80"})
     lines = result.stdout.splitlines()
-    assert len(lines) == len(list(SHIPPED.rglob("*.toml"))) + 2
+    assert len(lines) == len(list(SCENARIOS.rglob("*.toml"))) + 2
     assert "\N{HORIZONTAL ELLIPSIS}" not in result.stdout
 
 
@@ -94,7 +93,7 @@ def test_json_has_scenarios_and_problems(root):
 
 def test_without_root_the_checkout_is_listed(tmp_path, monkeypatch):
     monkeypatch.delenv("HYBRIDWATCH_HOME", raising=False)
-    monkeypatch.chdir(SHIPPED / "smoke")
+    monkeypatch.chdir(SCENARIOS / "smoke")
     run_verb("--check", of=command, status=0)
 
 
@@ -268,9 +267,6 @@ def test_a_release_chooses_where_nobody_does(checkout, release, accelerator, run
     (scenario,) = find(checkout / "scenarios", ("smoke/padded",))
     assert find_model_runner(scenario, replace(side, spec=spec)) == runner
     assert find_model_runner(scenario, replace(side, spec=spec, model_runner="v1")) == "v1"
-
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_the_files_are_named_and_the_next_commands(tmp_path):

@@ -9,10 +9,8 @@ from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import digest, find, load_scenario, survey
 from hybridwatch.scenarios.scenario import Scenario
 from tests.refusals import refusal
+from tests.shipped import SCENARIOS
 from tests.unit.scenarios.example import GOOD, write
-
-SHIPPED = Path(__file__).parents[3] / "scenarios"
-
 
 EXPECT = GOOD[GOOD.index("[expect.exactly]") :]
 
@@ -292,7 +290,7 @@ def test_no_folder_is_an_error(tmp_path):
 
 
 def test_all_shipped_scenarios_load():
-    assert find(SHIPPED, ())
+    assert find(SCENARIOS, ())
 
 
 def like(tmp_path: Path, text: str, of: str = GOOD) -> Scenario:

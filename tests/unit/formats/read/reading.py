@@ -7,8 +7,8 @@ from hybridwatch.formats.read import read as formats
 from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.records.run import Run
+from tests.shipped import FOREIGN
 
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 MADE_UP = FOREIGN / "made-up"
 
 

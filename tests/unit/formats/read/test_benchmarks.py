@@ -10,7 +10,8 @@ import pytest
 from hybridwatch.errors import IngestError
 from hybridwatch.metrics import Direction, find_metric
 from hybridwatch.records.run import Run, Sample
-from tests.unit.formats.read.reading import FOREIGN, only, read
+from tests.shipped import FOREIGN
+from tests.unit.formats.read.reading import only, read
 
 PYTEST = FOREIGN / "pytest-benchmark/0001_rounds.json"
 GOOGLE = FOREIGN / "google-benchmark/repetitions.json"

@@ -19,7 +19,8 @@ from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.formats.read.read import candidates
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample
-from tests.unit.formats.read.reading import FOREIGN, companion, only, read
+from tests.shipped import FOREIGN
+from tests.unit.formats.read.reading import companion, only, read
 
 ASV = FOREIGN / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
 LM_EVAL = FOREIGN / "lm-eval/results_2026-11-21T20-12-50.360266.json"

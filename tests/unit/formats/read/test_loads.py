@@ -12,7 +12,8 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.records.run import Run
-from tests.unit.formats.read.reading import FOREIGN, companion, put_at, read
+from tests.shipped import FOREIGN
+from tests.unit.formats.read.reading import companion, put_at, read
 
 SERVE = "made-up/vllm-bench/serving-0.4.json"
 GUIDELLM = "guidellm/report.json"

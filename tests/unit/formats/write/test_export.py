@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -23,10 +22,10 @@ from hybridwatch.records.run import Source
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy
 from tests.command_line import run_verb
+from tests.shipped import FOREIGN
 from tests.store_builders import REGRESSED
 from tests.store_builders import run as whole_run
 
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 SUITE = "smoke.padded_graph_rows.PaddedGraphRows"
 COMMIT = "1f0a9c3e5b7d1f0a9c3e5b7d1f0a9c3e5b7d1f0a"
 JOB = {

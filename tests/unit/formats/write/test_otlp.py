@@ -4,7 +4,6 @@ import base64
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import write_run
 from tests.builders import a_comparison, noisy, with_failures
 from tests.command_line import run_verb
+from tests.shipped import FOREIGN
 from tests.situations import HOSTILE
 
 # In no lock: with this package alone Ray takes OpenTelemetry for installed, and does not start.
@@ -23,8 +23,6 @@ pytest.importorskip(
 
 from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status, TracesData
-
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The policy's file: what it means, and every way to get it wrong."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,7 @@ from hybridwatch.errors import PolicyError
 from hybridwatch.metrics import METRICS, find_metric
 from hybridwatch.orchestration.nightly.checkout import DEFAULT, load_policy
 from hybridwatch.scenarios.load import find
-
-ROOT = Path(__file__).parents[4]
+from tests.shipped import ROOT
 
 
 @pytest.fixture

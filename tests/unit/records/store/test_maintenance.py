@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -28,6 +27,7 @@ from hybridwatch.records.store.maintenance import (
 from hybridwatch.system.files import hidden
 from tests.builders import STARTED, a_run, noisy
 from tests.command_line import run_verb
+from tests.shipped import RESULTS
 from tests.store_builders import Plan, as_version_1, run
 
 NOW = STARTED + timedelta(days=400)
@@ -216,7 +216,6 @@ def test_examples_stay_whole(tmp_path):
     assert "would remove 0 bytes" in prune(results)
 
 
-SHIPPED = Path(__file__).parents[4] / "results"
 SMALL = Plan(documents=3, performance_trials=1)
 
 
@@ -321,7 +320,7 @@ def test_a_sum_that_is_none_is_refused(results):
 
 
 def test_a_verdict_that_was_changed_is_found(tmp_path):
-    shutil.copytree(SHIPPED / "records", tmp_path / "records")
+    shutil.copytree(RESULTS / "records", tmp_path / "records")
     run_verb("compare", "c3a4a83b", "--results", tmp_path, "--save", status=1)
     assert checked(tmp_path).verdicts == 1
     (verdict,) = (tmp_path / "verdicts").rglob("*.json")
@@ -333,5 +332,5 @@ def test_a_verdict_that_was_changed_is_found(tmp_path):
 
 
 def test_the_shipped_records_are_as_they_were_written_and_all_have_a_digest():
-    found = checked(SHIPPED)
+    found = checked(RESULTS)
     assert (found.wrong, found.without_digest, found.leftovers) == ({}, {}, [])
