@@ -11,10 +11,12 @@ GOLDEN = Path(__file__).parent / "golden" / "mistakes"
 def read_mistakes(name: str, **known: str) -> list[Any]:
     r"""Read cases for a test, a line each: cells apart by ``=>``, the last one what is said.
 
-    ``\n`` ends a line within a cell, and ``{NAME}`` stands for what is known under it.
+    ``\n`` ends a line within a cell, ``{NAME}`` stands for what is known under it, and a line that
+    begins with ``# `` is a remark.
     """
     text = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8").replace("\\n", "\v")
     for key, value in known.items():
         text = text.replace(f"{{{key}}}", value.replace("\n", "\v"))
-    rows = [line.replace("\v", "\n").split(" => ") for line in text.split("\n") if line]
+    lines = [line for line in text.split("\n") if line and not line.startswith("# ")]
+    rows = [line.replace("\v", "\n").split(" => ") for line in lines]
     return [pytest.param(*row, id=row[-1][:60]) for row in rows]

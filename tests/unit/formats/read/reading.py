@@ -37,7 +37,7 @@ def unknown(run: Run) -> tuple[str, ...]:
     return run.source.unknown
 
 
-GONE = object()
+GONE = "(gone)"
 """Instead of a value: what is taken out."""
 
 
@@ -47,7 +47,7 @@ def put_at(told: Any, changes: dict[str, Any]) -> None:
         where, *way = told, *(int(part) if part.isdigit() else part for part in path.split("/"))
         for part in way[:-1]:
             where = where[part]
-        if value is GONE:
+        if value == GONE:
             del where[way[-1]]
         else:
             where[way[-1]] = value
