@@ -87,9 +87,6 @@ class BadWay:
                 if self.command != "HEAD":
                     self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Say nothing."""
-
         for method in ("GET", "PUT", "DELETE", "HEAD", "POST"):
             setattr(Handler, f"do_{method}", Handler._pass_on)
         return Handler

@@ -143,7 +143,7 @@ def samples_of(results: Path) -> Path:
 
 
 @pytest.fixture
-def ingest(tmp_path: Path) -> Callable[[Path], Result]:
+def ingest(tmp_path: Path) -> Callable[..., Result]:
     """Ingest into a store of this test's own."""
     store = ["--results", str(tmp_path / "results")]
     return lambda path, status=None: run_verb("ingest", path, *store, status=status)
