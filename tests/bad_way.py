@@ -8,6 +8,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
+from tests.live_server import QuietHandler
 from tests.waiting import LIMIT_S
 
 SLOW_S: Final = 0.5
@@ -54,13 +55,12 @@ class BadWay:
     def _handler(self, host: str, port: int) -> type[BaseHTTPRequestHandler]:
         way = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def _pass_on(self) -> None:
                 fate = way._next(self.requestline)
-                length = int(self.headers.get("Content-Length") or 0)
-                body = self.rfile.read(length)
+                body = self.body()
                 if fate == "refused":
                     self._answer(503, [], b"<Error><Code>SlowDown</Code></Error>")
                     return
@@ -86,9 +86,6 @@ class BadWay:
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Say nothing."""
 
         for method in ("GET", "PUT", "DELETE", "HEAD", "POST"):
             setattr(Handler, f"do_{method}", Handler._pass_on)

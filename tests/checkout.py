@@ -12,7 +12,7 @@ from typing import Final
 
 from hybridwatch.engines.builds import named_build
 from hybridwatch.engines.install import MARKER, environment_digest
-from tests.wheels import ROOT
+from tests.shipped import ROOT
 
 ENGINE = Path(__file__).parents[1] / "engine"
 CODE = {

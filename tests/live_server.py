@@ -2,11 +2,32 @@
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Prints nothing of what it is asked."""
+
+    def body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def reply(self, status: int, content: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        if status != HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 class LiveServer(ThreadingHTTPServer):

@@ -68,77 +68,77 @@ class PretendedNvml:
         for name in (*CONSTANTS, *ERRORS):
             setattr(self, name, getattr(pynvml, name))
 
-    def nvmlInit(self) -> None:  # noqa: N802 - NVIDIA's names
+    def nvmlInit(self) -> None:
         if self.broken is not None:
             raise pynvml.NVMLError(self.broken)
         self.open += 1
 
-    def nvmlShutdown(self) -> None:  # noqa: N802
+    def nvmlShutdown(self) -> None:
         self.open -= 1
 
-    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+    def nvmlSystemGetDriverVersion(self) -> str:
         return self._answer("570.133.20")
 
-    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:  # noqa: N802
+    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:
         return self._answer(12080)
 
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+    def nvmlDeviceGetCount(self) -> int:
         return self._answer(len(self.cards))
 
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> Card:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Card:
         return self._answer(self.cards[index])
 
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:  # noqa: N802
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:
         for card in self.cards:
             if card.uuid == uuid:
                 return self._answer(card)
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
 
-    def nvmlDeviceGetIndex(self, handle: Card) -> int:  # noqa: N802
+    def nvmlDeviceGetIndex(self, handle: Card) -> int:
         return self._answer(self.cards.index(handle))
 
-    def nvmlDeviceGetUUID(self, handle: Card) -> str:  # noqa: N802
+    def nvmlDeviceGetUUID(self, handle: Card) -> str:
         return self._answer(handle.uuid)
 
-    def nvmlDeviceGetName(self, handle: Card) -> str:  # noqa: N802
+    def nvmlDeviceGetName(self, handle: Card) -> str:
         return self._answer(handle.name)
 
-    def nvmlDeviceGetMemoryInfo(self, handle: Card, version: int | None = None) -> Any:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, handle: Card, version: int | None = None) -> Any:
         self._refuse(handle, "nvmlDeviceGetMemoryInfo_v2" if version else "nvmlDeviceGetMemoryInfo")
         kept = 0 if version else GIB // 2
         return self._answer(types.SimpleNamespace(total=handle.memory, used=handle.used + kept))
 
-    def nvmlDeviceGetEnforcedPowerLimit(self, handle: Card) -> int:  # noqa: N802
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: Card) -> int:
         self._refuse(handle, "nvmlDeviceGetEnforcedPowerLimit")
         return self._answer(handle.limit_milliwatts)
 
-    def nvmlDeviceGetClockInfo(self, handle: Card, type: int) -> int:  # noqa: A002, N802
+    def nvmlDeviceGetClockInfo(self, handle: Card, type: int) -> int:  # noqa: A002
         self._refuse(handle, "nvmlDeviceGetClockInfo")
         clocks = {pynvml.NVML_CLOCK_SM: handle.sm_mhz, pynvml.NVML_CLOCK_MEM: handle.memory_mhz}
         return self._answer(clocks[type])
 
-    def nvmlDeviceGetPowerUsage(self, handle: Card) -> int:  # noqa: N802
+    def nvmlDeviceGetPowerUsage(self, handle: Card) -> int:
         self._refuse(handle, "nvmlDeviceGetPowerUsage")
         return self._answer(handle.milliwatts)
 
-    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Card) -> int:  # noqa: N802
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Card) -> int:
         self._refuse(handle, "nvmlDeviceGetTotalEnergyConsumption")
         return self._answer(handle.millijoules)
 
-    def nvmlDeviceGetTemperature(self, handle: Card, sensor: int) -> int:  # noqa: N802
+    def nvmlDeviceGetTemperature(self, handle: Card, sensor: int) -> int:
         self._refuse(handle, "nvmlDeviceGetTemperature")
         assert sensor == pynvml.NVML_TEMPERATURE_GPU
         return self._answer(handle.celsius)
 
-    def nvmlDeviceGetUtilizationRates(self, handle: Card) -> Any:  # noqa: N802
+    def nvmlDeviceGetUtilizationRates(self, handle: Card) -> Any:
         self._refuse(handle, "nvmlDeviceGetUtilizationRates")
         return self._answer(types.SimpleNamespace(gpu=handle.busy_percent, memory=0))
 
-    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Card) -> int:  # noqa: N802
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Card) -> int:
         self._refuse(handle, "nvmlDeviceGetCurrentClocksEventReasons")
         return self._answer(handle.reasons)
 
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: Card) -> list[Any]:  # noqa: N802
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: Card) -> list[Any]:
         self._refuse(handle, "nvmlDeviceGetComputeRunningProcesses")
         return self._answer(
             [

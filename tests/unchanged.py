@@ -24,13 +24,7 @@ TABLE: Final = Path(__file__).with_name("unchanged.json")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a file of tests looks at.
-
-    Attributes:
-        file: The tests, from the checkout's root on; so are the paths.
-        paths: Files and folders.
-        passed: Digest of all of them when the tests last passed.
-    """
+    """What a file of tests looks at."""
 
     file: str
     paths: tuple[str, ...]

@@ -9,14 +9,12 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote
 
-from tests import live_server
-
-ROOT = Path(__file__).parents[1]
-
+from tests.live_server import LiveServer, QuietHandler
+from tests.live_server import serving as serve_live
+from tests.shipped import ROOT
 
 LAB = ROOT / "lab"
 
@@ -90,7 +88,7 @@ def serving() -> Iterator[WheelIndex]:
     """Serve an index that is empty at first."""
     index = WheelIndex()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             status, content = index.files.get(self.path, (404, b"not found"))
             self.send_response(status)
@@ -103,10 +101,7 @@ def serving() -> Iterator[WheelIndex]:
         def do_HEAD(self) -> None:
             self.do_GET()
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with live_server.serving(live_server.LiveServer(Handler)) as server:
+    with serve_live(LiveServer(Handler)) as server:
         index.base = server.url
         yield index
 

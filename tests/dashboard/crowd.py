@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.dashboard.crowd FOLDER [--people 20] [--pages 12] [--json]
+    python -m tests.dashboard.crowd FOLDER [--people 20] [--pages 12]
 
 FOLDER is a store of any size, such as one by ``tests.unit.database.synthetic``; it is read and
 judged first, and that is not counted. Each person has a session of their own, as a browser would:
@@ -12,13 +12,12 @@ server has run it whole. Exit status 1: p95 is longer than it may be, or a page 
 """
 
 import asyncio
-import json
 import random
 import statistics
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
@@ -40,16 +39,7 @@ _BIG: Final = 2**26
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What people waited.
-
-    Attributes:
-        people: How many there were.
-        pages: How many they opened.
-        errors: Pages that ended with one, and what it says.
-        median_s: Half of the pages took longer.
-        p95_s: One in twenty took longer.
-        memory_mib: Of the server, at its most.
-    """
+    """What people waited."""
 
     people: int
     pages: int
@@ -149,20 +139,16 @@ def _most_memory(pid: int) -> float:
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--people", default=20, show_default=True)
 @click.option("--pages", default=12, show_default=True, help="That each person opens.")
-@click.option("--json", "as_json", is_flag=True)
-def main(folder: Path, people: int, pages: int, as_json: bool) -> None:
+def main(folder: Path, people: int, pages: int) -> None:
     """Measure, and print what people waited."""
     index = open_index(folder)
     with serving(folder) as server:
         found = asyncio.run(crowd(server.address, server.pid, addresses(index), people, pages))
-    if as_json:
-        click.echo(json.dumps(asdict(found)))
-    else:
-        click.echo(
-            f"{found.people} people, {found.pages} pages: median {found.median_s:.2f} s, "
-            f"p95 {found.p95_s:.2f} s, {found.memory_mib:.0f} MiB, {len(found.errors)} errors"
-        )
-        click.echo("\n".join(found.errors), err=True)
+    click.echo(
+        f"{found.people} people, {found.pages} pages: median {found.median_s:.2f} s, "
+        f"p95 {found.p95_s:.2f} s, {found.memory_mib:.0f} MiB, {len(found.errors)} errors"
+    )
+    click.echo("\n".join(found.errors), err=True)
     sys.exit(0 if found.is_fast else 1)
 
 

@@ -16,7 +16,8 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from tests.dashboard.looking import settle
-from tests.dashboard.server import ROOT, chromium, serving
+from tests.dashboard.server import chromium, serving
+from tests.shipped import ROOT
 
 FOLDER: Final = ROOT / "docs" / "screenshots"
 

@@ -16,9 +16,8 @@ from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.shipped import ROOT
 from tests.waiting import wait_until
-
-ROOT: Final = Path(__file__).parents[2]
 
 _FLAGS: Final = [
     "--no-sandbox",
@@ -44,12 +43,7 @@ class NoBrowserError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A dashboard that answers.
-
-    Attributes:
-        address: Where.
-        pid: Its process.
-    """
+    """A dashboard that answers."""
 
     address: str
     pid: int
@@ -59,17 +53,7 @@ class Server:
 def serving(
     results: Path, environment: Mapping[str, str] | None = None, words: Sequence[str] = ()
 ) -> Iterator[Server]:
-    """Run ``hybridwatch dashboard`` over a store on a free port; always ends it.
-
-    Args:
-        results: The store.
-        environment: Variables beside ours.
-        words: Further words of the command.
-
-    Raises:
-        RuntimeError: It ended by itself.
-        AssertionError: It did not answer.
-    """
+    """Run ``hybridwatch dashboard`` over a store on a free port; always ends it."""
     told = [*_PROGRAM, "dashboard", "--results", str(results), *words]
     for left in reversed(range(_PORTS)):
         port = _free_port()
@@ -100,11 +84,7 @@ def _free_port() -> int:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start Debian's browser; always ends it.
-
-    Raises:
-        NoBrowserError: There is none.
-    """
+    """Start Debian's browser; always ends it."""
     program = shutil.which("chromium")
     if program is None:
         raise NoBrowserError("no chromium on the PATH: apt-get install chromium")

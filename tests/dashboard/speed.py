@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.dashboard.speed FOLDER [--json]
+    python -m tests.dashboard.speed FOLDER
 
 FOLDER is a store of any size, such as one by ``tests.unit.database.synthetic``; its index is
 brought up to date first, and that is not counted. Times are on the clock, from the click or the
@@ -11,13 +11,12 @@ never here; the others are loaded again in one that was. What else runs on the m
 status 1: something takes longer than it may.
 """
 
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -44,14 +43,7 @@ _READ_MS: Final = 3000
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured.
-
-    Attributes:
-        name: What.
-        unit: Of the rest.
-        values: Every one.
-        bound: What none shall exceed.
-    """
+    """What was measured."""
 
     name: str
     unit: str
@@ -65,11 +57,7 @@ class Measured:
 
 
 def measure(results: Path) -> Iterator[Measured]:
-    """Use the dashboard as a person does, and time it.
-
-    Args:
-        results: A store with a few scenarios.
-    """
+    """Use the dashboard as a person does, and time it."""
     index = open_index(results)
     with chromium() as browser:
         start = time.perf_counter()
@@ -172,15 +160,11 @@ def _memory_mib(server: Server, field: str) -> float:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def command(folder: Path, as_json: bool) -> None:
+def command(folder: Path) -> None:
     """Measure the dashboard over FOLDER."""
     held = True
     for found in measure(folder):
         held &= found.holds
-        if as_json:
-            click.echo(json.dumps(asdict(found)))
-            continue
         middle, most = statistics.median(found.values), max(found.values)
         click.echo(
             f"{found.name:24}{middle:9.2f} {found.unit}, at most {most:9.2f} of {found.bound:g}"

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import middleware as door
 import pytest
-from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from hybridwatch.cli import dashboard as verb
@@ -23,6 +22,7 @@ from hybridwatch.orchestration.nightly.access import (
     is_loopback,
     read_access,
 )
+from tests.command_line import run_verb
 from tests.dashboard.live import APP, Text, html_of, said_by, turn_to, whole_app
 
 SECRET: Final = "correct horse battery"  # noqa: S105 (of these tests)
@@ -282,7 +282,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
     def started(*words: str) -> tuple[str, Any]:
         seen: list[Any] = []
         monkeypatch.setattr(os, "execve", lambda *told: seen.append(told))
-        outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path), *words])
+        outcome = run_verb("--results", tmp_path, *words, of=verb.command)
         assert outcome.exception is None, outcome.output
         return outcome.output, seen[0]
 

@@ -109,9 +109,7 @@ def test_empty_store_says_what_to_run(open_page: Callable[..., AppTest]) -> None
     assert "make run" in said
 
 
-def test_one_record_shows_verdicts_answers_and_trials(
-    open_page: Callable[..., AppTest], tmp_path: Path
-) -> None:
+def test_one_record_shows_verdicts_answers_and_trials(open_page, tmp_path) -> None:
     path = write_run(tmp_path, run(REGRESSED))
     page = open_page("run", metric="all")
     said = said_by(page)
@@ -125,9 +123,7 @@ def test_one_record_shows_verdicts_answers_and_trials(
     assert len(files_of(page)) == 12  # and of the table
 
 
-def test_broken_record_is_named_and_the_rest_is_shown(
-    open_page: Callable[..., AppTest], tmp_path: Path
-) -> None:
+def test_broken_record_is_named_and_the_rest_is_shown(open_page, tmp_path) -> None:
     write_run(tmp_path, run(REGRESSED))
     cut = write_run(tmp_path, run(Plan(started_at=STARTED + timedelta(hours=1))))
     cut.write_bytes(cut.read_bytes()[:1000])
@@ -137,9 +133,7 @@ def test_broken_record_is_named_and_the_rest_is_shown(
     assert "1 run on 1 testbed" in said
 
 
-def test_only_broken_records_are_no_empty_store(
-    open_page: Callable[..., AppTest], tmp_path: Path
-) -> None:
+def test_only_broken_records_are_no_empty_store(open_page, tmp_path) -> None:
     write_run(tmp_path, run(REGRESSED)).write_bytes(b"{")
     said = said_by(open_page("runs"))
     assert "1 record could not be read" in said
@@ -154,9 +148,7 @@ def test_changed_record_is_read_again(open_page: Callable[..., AppTest], tmp_pat
     assert "1 record could not be read" in said_by(run_again(page))
 
 
-def test_a_run_that_was_added_is_shown_at_the_next_look(
-    open_page: Callable[..., AppTest], tmp_path: Path
-) -> None:
+def test_a_run_that_was_added_is_shown_at_the_next_look(open_page, tmp_path) -> None:
     write_run(tmp_path, run(REGRESSED))
     page = open_page("runs")
     assert "1 run on 1 testbed" in said_by(page)
@@ -164,9 +156,7 @@ def test_a_run_that_was_added_is_shown_at_the_next_look(
     assert "2 runs on 1 testbed" in said_by(run_again(page))
 
 
-def test_clicks_in_quick_succession_share_one_look_at_the_store(
-    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clicks_in_quick_succession_share_one_look_at_the_store(open_page, tmp_path, monkeypatch):
     page, moment = outdated(open_page, tmp_path, monkeypatch)
     moment[0] += 1
     assert "1 run on 1 testbed" in said_by(run_again(page))
@@ -208,9 +198,7 @@ def test_what_is_likely_next_is_laid_out_once_a_page_is_opened_not_at_a_filter(
     assert later == [along, more]
 
 
-def test_the_index_is_open_before_the_first_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_later: None
-) -> None:
+def test_the_index_is_open_before_the_first_reader(tmp_path, monkeypatch, nothing_later) -> None:
     write_run(tmp_path, run(REGRESSED))
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path))
     warm_up.start().join()
@@ -245,9 +233,7 @@ def test_who_waits_for_the_reading_of_another_is_shown_how_far_it_is(tmp_path: P
     assert shown[0] == (1, 1)
 
 
-def test_a_store_that_grows_is_reported_while_the_page_is_open(
-    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_grows_is_reported_while_the_page_is_open(open_page, tmp_path, monkeypatch):
     write_run(tmp_path, run(REGRESSED))
     moment = stopped_clock(monkeypatch)
     page = open_page("runs")
@@ -261,9 +247,7 @@ def test_a_store_that_grows_is_reported_while_the_page_is_open(
     assert "3 runs on 1 testbed" in said_by(run_again(page))
 
 
-def test_picking_writes_into_the_address_and_a_default_leaves_it(
-    open_page: Callable[..., AppTest], tmp_path: Path
-) -> None:
+def test_picking_writes_into_the_address_and_a_default_leaves_it(open_page, tmp_path) -> None:
     write_run(tmp_path, run(REGRESSED))
     page = open_page("run")
     assert state_of(page) == {"run": [run(REGRESSED).id]}
@@ -306,9 +290,7 @@ def test_link_reopens_the_same_view(open_page: Callable[..., AppTest], tmp_path:
     assert run_again(page).selectbox(key="metric").value == "ttft p99"
 
 
-def test_link_to_a_run_that_is_gone_says_so(
-    open_page: Callable[..., AppTest], tmp_path: Path
-) -> None:
+def test_link_to_a_run_that_is_gone_says_so(open_page, tmp_path) -> None:
     write_run(tmp_path, run(REGRESSED))
     page = open_page("run", run="00000000", flavour="<b>mint</b>")
     said = said_by(page)
@@ -329,12 +311,7 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_text_of_records_is_never_read_as_markup(
-    screen: str,
-    open_page: Callable[..., AppTest],
-    hostile_store: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_text_of_records_is_never_read_as_markup(screen, open_page, hostile_store, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(hostile_store))
     page = open_page(screen)
     marked: list[Any] = [

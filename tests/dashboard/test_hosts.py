@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli import dashboard as verb
 from hybridwatch.orchestration.nightly.access import read_hosts
 from hybridwatch.records.store import write_run
 from tests.builders import a_comparison
+from tests.command_line import run_verb
 from tests.dashboard.asking import SOCKET, Ask, asking
 from tests.dashboard.server import serving
 
@@ -100,8 +100,7 @@ def test_names_and_addresses_are_compared_as_a_browser_means_them(
 
 @pytest.mark.parametrize("name", ["https://a.org", "a.org:80", "a b", "*.a.org", ""])
 def test_what_is_no_name_is_a_wrong_call(tmp_path, name) -> None:
-    done = CliRunner().invoke(verb.command, ["--results", str(tmp_path), "--allow-host", name])
-    assert done.exit_code == 2
+    done = run_verb("--results", tmp_path, "--allow-host", name, of=verb.command, status=2)
     assert "expected a name without scheme and port" in done.output
 
 

@@ -39,10 +39,7 @@ VIEWS: dict[str, dict[str, str]] = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A regression, a single build, another machine, a broken record, a mutant, a job.
-
-    No test writes to it.
-    """
+    """A regression, a single build, another machine, a broken record, a mutant, a job."""
     results = tmp_path_factory.mktemp("store")
     both = run(Plan(started_at=STARTED + timedelta(hours=1), scenario=scenario("smoke/other")))
     alone = tuple(t for t in both.trials if t.side == 0)
@@ -63,13 +60,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A document, and how both pages show it.
-
-    Attributes:
-        document: What the view says.
-        live: The page of the dashboard.
-        static: The saved page.
-    """
+    """A document, and how both pages show it."""
 
     document: Document
     live: AppTest
@@ -109,9 +100,7 @@ def missing(words: list[str], text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_both_pages_say_every_word_of_the_document(
-    screen: str, shown: Callable[[str], Shown]
-) -> None:
+def test_both_pages_say_every_word_of_the_document(screen, shown) -> None:
     both = shown(screen)
     words = words_of(both.document)
     assert len(words) > 10
@@ -119,9 +108,7 @@ def test_both_pages_say_every_word_of_the_document(
     assert list(missing(words, Text(both.static).text)) == []
 
 
-def test_the_comparison_of_words_sees_a_page_that_leaves_one_out(
-    shown: Callable[[str], Shown],
-) -> None:
+def test_the_comparison_of_words_sees_a_page_that_leaves_one_out(shown) -> None:
     both = shown("runs")
     more = replace(both.document, blocks=(*both.document.blocks, Paragraph("41.3 ms")))
     assert list(missing(words_of(more), said_by(both.live))) == ["41.3 ms"]

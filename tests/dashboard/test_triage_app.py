@@ -149,9 +149,7 @@ def test_a_list_of_one_has_no_forms(open_list: Callable[[], AppTest]) -> None:
     assert "Answer it" not in said_by(page)
 
 
-def test_one_answer_for_all_that_are_shown(
-    results: Path, three: list[Alert], open_list: Callable[[], AppTest]
-) -> None:
+def test_one_answer_for_all_that_are_shown(results, three, open_list) -> None:
     page = open_list()
     tick(page, "All 3 shown")
     page = send(page, "the new scheduler")
@@ -162,9 +160,7 @@ def test_one_answer_for_all_that_are_shown(
     assert len(answers) == len(three)
 
 
-def test_one_answer_for_those_with_a_tick(
-    results: Path, three: list[Alert], open_list: Callable[[], AppTest]
-) -> None:
+def test_one_answer_for_those_with_a_tick(results, three, open_list) -> None:
     page = open_list()
     page.selectbox(key="triage list action").set_value(TriageAction.ACCEPT)
     page = run_again(page)
@@ -189,17 +185,13 @@ def test_who_was_slower_with_one_of_many_is_reported_and_keeps_the_others(
     assert whose == {"Ada", "Ben"}
 
 
-def test_nothing_ticked_is_reported(
-    results: Path, three: list[Alert], open_list: Callable[[], AppTest]
-) -> None:
+def test_nothing_ticked_is_reported(results, three, open_list) -> None:
     said = said_by(send(open_list(), "all known"))
     assert "Tick at least one alert." in said
     assert not list(results.glob("triage*"))
 
 
-def test_a_hostile_scenario_is_no_markup_in_a_tick_box(
-    three: list[Alert], open_list: Callable[[], AppTest]
-) -> None:
+def test_a_hostile_scenario_is_no_markup_in_a_tick_box(three, open_list) -> None:
     (label,) = (each.label for each in open_list().checkbox if "window" in each.label)
     assert "\\<script\\>" in label
     assert "\\*\\*bold" in label
@@ -210,9 +202,7 @@ def test_looking_writes_nothing(results: Path, open_alert: Callable[[], AppTest]
     assert not list(results.glob("triage*"))
 
 
-def test_an_acknowledgement_is_kept_told_and_shown(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_an_acknowledgement_is_kept_told_and_shown(results, open_alert) -> None:
     page = do(open_alert(), TriageAction.ACKNOWLEDGE, "Acknowledge", "known since Monday")
     (entry,) = entries(results)
     assert (entry.who, entry.decision) == ("Ada", acknowledge("known since Monday"))
@@ -241,23 +231,14 @@ def test_an_acknowledgement_is_kept_told_and_shown(
         (TriageAction.DUPLICATE, "Duplicate of", "0" * 32, "Ada called it a duplicate of"),
     ],
 )
-def test_every_act_is_kept(
-    results: Path,
-    open_alert: Callable[[], AppTest],
-    action: TriageAction,
-    label: str,
-    text: str,
-    told: str,
-) -> None:
+def test_every_act_is_kept(results, open_alert, action, label, text, told) -> None:
     page = do(open_alert(), action, label, text)
     (entry,) = entries(results)
     assert (entry.decision.action, entry.decision.text) == (action, text)
     assert told in said_by(page)
 
 
-def test_a_mute_ends_with_the_day_that_was_chosen_and_can_be_taken_back(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_a_mute_ends_with_the_day_that_was_chosen_and_can_be_taken_back(results, open_alert):
     page = open_alert()
     assert "Unmute" not in buttons(page)
     day = datetime.now(UTC).date() + timedelta(days=20)
@@ -269,9 +250,7 @@ def test_a_mute_ends_with_the_day_that_was_chosen_and_can_be_taken_back(
     assert alert_in(results).status is Status.OPEN
 
 
-def test_what_was_acknowledged_can_be_reopened(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_what_was_acknowledged_can_be_reopened(results, open_alert) -> None:
     page = open_alert()
     assert "Reopen" not in buttons(page)
     page = do(page, TriageAction.ACKNOWLEDGE, "Acknowledge", "known")
@@ -309,9 +288,7 @@ def test_what_may_not_be_said_is_reported_and_stays_in_the_form(
     assert entries(results) == ()
 
 
-def test_the_slower_of_two_learns_what_the_other_did_and_asked_again(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_the_slower_of_two_learns_what_the_other_did_and_asked_again(results, open_alert) -> None:
     ada, ben = open_alert(), open_alert()
     do(ada, TriageAction.ACKNOWLEDGE, "Acknowledge", "mine")
     ben = do(ben, TriageAction.ACKNOWLEDGE, "Acknowledge", "no, mine", "Ben")
@@ -326,9 +303,7 @@ def test_the_slower_of_two_learns_what_the_other_did_and_asked_again(
     assert [entry.who for entry in entries(results)] == ["Ada", "Ben"]
 
 
-def test_a_page_that_was_drawn_again_has_seen_what_it_shows(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_a_page_that_was_drawn_again_has_seen_what_it_shows(results, open_alert) -> None:
     ada, ben = open_alert(), open_alert()
     do(ada, TriageAction.NOTE, "Note", "first")
     run_again(ben)
@@ -337,9 +312,7 @@ def test_a_page_that_was_drawn_again_has_seen_what_it_shows(
     assert [entry.who for entry in entries(results)] == ["Ada", "Ben"]
 
 
-def test_hostile_words_are_never_read_as_markup(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_hostile_words_are_never_read_as_markup(results, open_alert) -> None:
     page = do(open_alert(), TriageAction.NOTE, "Note", HOSTILE, HOSTILE)
     assert entries(results)[0].decision.text == HOSTILE
     assert f"Kept: {HOSTILE} noted." in said_by(page)
@@ -348,9 +321,7 @@ def test_hostile_words_are_never_read_as_markup(
     assert not [each.value for each in (*page.markdown, *page.caption) if "bold" in each.value]
 
 
-def test_a_login_is_the_name(
-    results: Path, open_alert: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_login_is_the_name(results, open_alert, monkeypatch) -> None:
     monkeypatch.setattr("triage._login", lambda: "Grace")
     page = open_alert()
     assert "You answer as Grace." in said_by(page)
@@ -358,9 +329,7 @@ def test_a_login_is_the_name(
     assert entries(results)[0].who == "Grace"
 
 
-def test_a_database_that_cannot_be_read_is_reported_without_a_form(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_a_database_that_cannot_be_read_is_reported_without_a_form(results, open_alert) -> None:
     with open_triage(results) as triage:
         triage.decide(alert_in(results), acknowledge("x"), "Ada", datetime.now(UTC))
     page = open_alert()
@@ -387,9 +356,7 @@ def test_what_is_sent_while_the_database_is_away_is_still_in_the_form_afterwards
     assert entries(results) == ()
 
 
-def test_an_answer_on_the_page_of_one_member_is_kept_with_all(
-    results: Path, open_alert: Callable[[], AppTest]
-) -> None:
+def test_an_answer_on_the_page_of_one_member_is_kept_with_all(results, open_alert) -> None:
     write_run(results, broken_run(id="0000beef", scenario="smoke/second"))
     (group,) = alerts_here(ScreenSource(results, open_index(results), datetime.now(UTC)))
     page = page_of("alerts")

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from click.testing import CliRunner
-
 from hybridwatch.cli import dashboard as verb
-
-ROOT = Path(__file__).parents[2]
+from tests.command_line import run_verb
+from tests.shipped import ROOT
 
 
 class Started(Exception):  # noqa: N818 (not an error)
@@ -26,7 +24,7 @@ def test_verb_starts_streamlit_on_loopback_without_telemetry(tmp_path, monkeypat
     monkeypatch.delenv("HYBRIDWATCH_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.execve", become)
-    outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path), "--port", "8777"])
+    outcome = run_verb("--results", tmp_path, "--port", "8777", of=verb.command)
     assert isinstance(outcome.exception, Started)
     assert "http://127.0.0.1:8777" in outcome.output
     assert seen["results"] == str(tmp_path)
@@ -39,13 +37,13 @@ def test_verb_starts_streamlit_on_loopback_without_telemetry(tmp_path, monkeypat
 
 
 def test_verb_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path / "none")])
+    outcome = run_verb("--results", tmp_path / "none", of=verb.command)
     assert isinstance(outcome.exception, verb.DashboardError)
     assert "expected a folder, found nothing" in str(outcome.exception)
 
 
 def test_verb_says_how_to_get_streamlit(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    outcome = CliRunner().invoke(verb.command, ["--results", str(tmp_path)])
+    outcome = run_verb("--results", tmp_path, of=verb.command)
     assert isinstance(outcome.exception, verb.DashboardError)
     assert "pip install 'hybridwatch[dashboard]'" in str(outcome.exception)

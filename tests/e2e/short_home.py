@@ -25,12 +25,7 @@ exec {sys.executable} {Path(__file__).with_name("pretended_engine.py")} $part "$
 
 
 def make_short_home(home: Path, *, pretended: bool = False) -> Path:
-    """Make a checkout whose scenario has its timed load and next to nothing else.
-
-    Args:
-        home: A folder, to be made.
-        pretended: Whether the engine is ``pretended_engine`` instead of the build's.
-    """
+    """Make a checkout whose scenario has its timed load and next to nothing else."""
     _link_what_every_home_has(home, pretended=pretended)
     text = re.sub(r"\[accuracy\].*", "", _shipped(SCENARIO), flags=re.DOTALL)
     trials = "[trials]\ncontract = 0\nperformance = 100\nhost_sync = 1\n[expect]\n"

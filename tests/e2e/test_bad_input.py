@@ -3,14 +3,13 @@
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from hybridwatch.engines.builds import DEFAULT_BUILD
+from tests.shipped import ROOT
 from tests.waiting import LIMIT_S
 
-ROOT = Path(__file__).parents[2]
 GOLDEN_RECORD = ROOT / "tests" / "golden" / "record" / "v1.json"
 
 

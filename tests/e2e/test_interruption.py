@@ -56,19 +56,7 @@ def marked(value: str) -> list[psutil.Process]:
 
 
 def interrupt(home: Path, results: Path, moment: Moment) -> tuple[int, str]:
-    """Start a run, and send it a signal.
-
-    Args:
-        home: As ``make_short_home`` made it.
-        results: Folder for its records.
-        moment: When.
-
-    Returns:
-        Its exit status and what it printed, when none of its processes is left.
-
-    Raises:
-        AssertionError: Something of it did not end.
-    """
+    """Start a run, send it a signal; gives status and output when none of its processes is left."""
     name = uuid.uuid4().hex
     log = results.with_name(f"{results.name}.{name}.log")
     steps = results.with_name(f"{results.name}.{name}.steps")

@@ -39,13 +39,7 @@ TRIALS = 7
 
 @dataclass(frozen=True)
 class Night:
-    """A night that was held.
-
-    Attributes:
-        place: Folder with results and site.
-        done: How the script ended.
-        scenario: What it measured.
-    """
+    """A night that was held."""
 
     place: Path
     done: subprocess.CompletedProcess[str]

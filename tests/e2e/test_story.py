@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,11 +16,11 @@ from asv.util import load_json
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records, read_run
 from tests.engine.conftest import BUILD
+from tests.shipped import ROOT
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
-ROOT = Path(__file__).parents[2]
 HYBRIDWATCH = [sys.executable, "-m", "hybridwatch"]
 SCENARIO = "smoke/padded-graph-rows"
 SHORT = ("--documents", "100", "--trials", "7")

@@ -14,8 +14,9 @@ import pytest
 from hybridwatch.scenarios.load import find
 from tests.checkout import FIX, write_own_fix
 from tests.engine.conftest import BUILD
+from tests.shipped import ROOT
 from tests.waiting import LIMIT_S, own_port, wait_until
-from tests.wheels import LAB, ROOT, build_wheel, install_wheel, share_packages
+from tests.wheels import LAB, build_wheel, install_wheel, share_packages
 
 RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs" / "home.md").read_text(encoding="utf-8")

@@ -19,13 +19,7 @@ WHOLE_PROMPTS = 4096
 
 
 class Laboratory:
-    """A running ``lab.py``.
-
-    Args:
-        folder: For its log.
-        wishes: What the plugin is asked for (``hybridwatch_engine.settings``).
-        arguments: Of vLLM's ``LLM``.
-    """
+    """A running ``lab.py``."""
 
     def __init__(
         self, folder: Path, wishes: Mapping[str, Any], arguments: Mapping[str, Any]

@@ -66,14 +66,7 @@ BREAKS = (
 
 @dataclass(frozen=True)
 class History:
-    """A repository of commits.
-
-    Attributes:
-        repo: Its folder.
-        shas: Its commits, the first being the release's code.
-        culprit: The one with the fault.
-        broken: Those whose engine does not start.
-    """
+    """A repository of commits."""
 
     repo: Path
     shas: tuple[str, ...]

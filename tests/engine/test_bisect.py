@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import remove_build
 from hybridwatch.records.store import read_run
 from hybridwatch.system.home import home
+from tests.command_line import run_verb
 from tests.engine.conftest import BUILD
 from tests.engine.planted_history import SLOW_STEP, STATE_FAULTS, a_history
 
@@ -25,13 +24,10 @@ MOST = 6
 
 
 def bisected(history, results, *words, found=True):
-    """Search a history, and give what the command says as JSON.
-
-    With ``found`` it is one change, else it may be a range.
-    """
+    """Search a history; gives the JSON. With ``found`` it is one change, else it may be a range."""
     ends = ("--good", history.shas[0], "--bad", history.shas[-1])
     where = ("--repo", str(history.repo), "--base", BUILD, "--results", str(results))
-    done = CliRunner().invoke(cli, ["bisect", SCENARIO, *ends, *where, "--json", *words])
+    done = run_verb("bisect", SCENARIO, *ends, *where, "--json", *words)
     assert done.exit_code in ({0} if found else {0, 1}), done.output
     return json.loads(done.stdout)
 

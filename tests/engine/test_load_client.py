@@ -13,7 +13,7 @@ from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.home import home
 from tests.engine.conftest import HEALTHY
-from tests.live_server import LiveServer, serving
+from tests.live_server import LiveServer, QuietHandler, serving
 
 pytestmark = pytest.mark.engine
 
@@ -59,12 +59,12 @@ class Speaker:
 
 
 def handler_of(speaker: Speaker) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             self.send_error(404)  # such as /metrics, where the client looks for drafts
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.body())
             if self.path != "/v1/completions":
                 self.send_error(404)  # such as /tokenize
                 return
@@ -75,9 +75,6 @@ def handler_of(speaker: Speaker) -> type[BaseHTTPRequestHandler]:
             for message in speaker.manner.messages(body["max_tokens"]):
                 self.wfile.write(f"data: {json.dumps(message)}\n\n".encode())
             self.wfile.write(b": a comment\n\ndata: [DONE]\n\n")
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Stay silent."""
 
     return Handler
 

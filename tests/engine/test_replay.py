@@ -41,11 +41,7 @@ ENGINE = {
 
 
 class Replays(Laboratory):
-    """An engine that replays graphs, and how many requests were compared on it.
-
-    Attributes:
-        compared: Requests served with graphs and without.
-    """
+    """An engine that replays graphs, and how many requests were compared on it."""
 
     def __init__(self, folder: Path, **arguments: object) -> None:
         super().__init__(folder, {"graph_replay": True}, ENGINE | arguments)

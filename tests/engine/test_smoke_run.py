@@ -33,12 +33,7 @@ SHOWN = f"{len(SCENARIOS)} of {len(SCENARIOS)} bugs caught, the healthy engine c
 
 @dataclass(frozen=True)
 class Results:
-    """A results folder, and the command on it.
-
-    Attributes:
-        folder: Where the records are.
-        output: What the run printed.
-    """
+    """A results folder, and the command on it."""
 
     folder: Path
     output: str = ""

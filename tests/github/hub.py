@@ -13,11 +13,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests import live_server
+from tests.live_server import LiveServer, QuietHandler
+from tests.live_server import serving as serve_live
 from tests.weather import Mood, Weather
 
 TOKEN: Final = "ghs_planted0123456789token"  # noqa: S105 (opens nothing)
@@ -383,31 +383,20 @@ def _found(items: list[dict[str, Any]], key: str, number: str) -> Answer:
 def serving(hub: Hub) -> Iterator[str]:
     """Serve on a free port of this machine and give the address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def _serve(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            raw = self.rfile.read(length)
+            raw = self.body()
             token = self.headers.get("Authorization", "")
             status, body, headers = hub.answer(
                 self.command, self.path, token, json.loads(raw) if raw else None
             )
             content = b"" if body is None else json.dumps(body).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            if body is not None:
-                self.send_header("Content-Type", "application/json; charset=utf-8")
-            if status != 204:
-                self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            kind = {} if body is None else {"Content-Type": "application/json; charset=utf-8"}
+            self.reply(status, content, {**headers, **kind})
 
         do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 (http.server's names)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with live_server.serving(live_server.LiveServer(Handler)) as server:
+    with serve_live(LiveServer(Handler)) as server:
         yield server.url

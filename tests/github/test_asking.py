@@ -11,10 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli import answer as verb
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.integrations.github import answering, our_comment
 from hybridwatch.integrations.github.answering import Claim
@@ -32,6 +30,7 @@ from hybridwatch.integrations.github.our_comment import (
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.pull_request import LIMIT
 from tests.builders import RECENT, a_comparison
+from tests.command_line import run_verb
 from tests.github.hub import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Hub
 from tests.unit.integrations.github.test_grammar import KNOWN, against
 from tests.waiting import LIMIT_S
@@ -55,7 +54,7 @@ def bot(tmp_path, monkeypatch) -> Callable[..., Any]:
         file.write_text(json.dumps(event))
         job.unlink(missing_ok=True)
         words = ["answer", "comment", str(file), "--repo", REPOSITORY, "--job", str(job), *more]
-        done = CliRunner().invoke(cli, words, catch_exceptions=False)
+        done = run_verb(*words, catch_exceptions=False)
         assert TOKEN not in done.output
         assert done.exit_code == 0, done.output
         if not job.exists():
@@ -232,9 +231,7 @@ def test_a_file_that_is_no_event_is_a_wrong_call(tmp_path, monkeypatch, content,
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     file = tmp_path / "event.json"
     file.write_bytes(content)
-    done = CliRunner().invoke(cli, ["answer", "comment", str(file), "--repo", REPOSITORY])
-    assert done.exit_code == 2
-    assert told in done.stderr
+    assert told in run_verb("answer", "comment", file, "--repo", REPOSITORY, status=2).stderr
 
 
 def test_an_event_of_another_repository_is_a_wrong_call(hub, tmp_path, monkeypatch) -> None:
@@ -242,8 +239,7 @@ def test_an_event_of_another_repository_is_a_wrong_call(hub, tmp_path, monkeypat
     event = hub.asks(RUN) | {"repository": {"full_name": "mallory/engine"}}
     (tmp_path / "event.json").write_text(json.dumps(event))
     words = ["answer", "comment", str(tmp_path / "event.json"), "--repo", REPOSITORY]
-    done = CliRunner().invoke(cli, words)
-    assert done.exit_code == 2
+    done = run_verb(*words, status=2)
     assert "repository.full_name: expected octo/engine, found 'mallory/engine'" in done.stderr
     assert hub.requests == []
 
@@ -471,16 +467,16 @@ def test_nothing_is_measured_where_no_other_job_waits(hub, tmp_path, monkeypatch
     monkeypatch.setenv("GITHUB_API_URL", hub.base)
     (tmp_path / "event.json").write_text(json.dumps(hub.asks(RUN)))
     words = ["answer", "comment", str(tmp_path / "event.json"), "--repo", REPOSITORY]
-    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+    run_verb(*words, catch_exceptions=False, status=0)
     assert states(hub)[0][1] is RequestState.REFUSED
 
 
 # The result, and the verdict that `hybridwatch comment` writes.
 
 
-def close(hub: Hub, *more: str) -> Any:
+def close(hub: Hub, *more: str, status: int | None = None) -> Any:
     words = ["answer", "result", "--repo", REPOSITORY, "--pr", str(NUMBER), *more]
-    return CliRunner().invoke(cli, words, catch_exceptions=False)
+    return run_verb(*words, catch_exceptions=False, status=status)
 
 
 @pytest.fixture
@@ -506,8 +502,7 @@ def test_the_result_stands_below_the_queue(contract, bot, records) -> None:
 
 def test_a_result_of_nobodys_command_is_an_error(hub, bot) -> None:
     bot(hub, hub.asks(RUN))
-    done = close(hub, "--comment", "4711", "--state", "done")
-    assert done.exit_code == 2
+    done = close(hub, "--comment", "4711", "--state", "done", status=2)
     assert "expected a command asked in comment 4711, found none" in done.stderr
 
 
@@ -518,8 +513,7 @@ def test_verdict_and_queue_live_in_one_comment(hub, bot, records, tmp_path) -> N
     event = hub.asks(RUN)
     bot(hub, event)
     for what in ("edited", "unchanged"):
-        done = CliRunner().invoke(cli, [*judge, "--results", str(records)], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
+        done = run_verb(*judge, "--results", records, catch_exceptions=False, status=0)
         assert f"comment: {what}" in done.output
     close(hub, "--comment", str(event["comment"]["id"]), "--state", "failed", "--note", "it died")
     bot(hub, hub.asks("@hybridwatch help"))

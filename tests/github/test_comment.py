@@ -4,13 +4,12 @@ import logging
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.pull_request import LIMIT, ChangeNews, news_in
 from tests.builders import RECENT, Trials, noisy
 from tests.builders import a_comparison as a_run
+from tests.command_line import run_verb
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Fault
 from tests.situations import HOSTILE
 
@@ -37,7 +36,7 @@ def bot(hub, tmp_path, monkeypatch):
         for at, one in enumerate(runs):
             write_run(folder, replace(one, id=f"{at:08x}", started_at=RECENT))
         words = ["--repo", REPOSITORY, "--pr", str(NUMBER), "--results", str(folder)]
-        answer = CliRunner().invoke(cli, ["comment", *words, "--policy", str(policy), *more])
+        answer = run_verb("comment", *words, "--policy", policy, *more)
         assert TOKEN not in answer.output + repr(answer.exception)
         return answer
 

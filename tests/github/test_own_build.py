@@ -1,7 +1,6 @@
 """A build of a pull request's newest commit: GitHub's contract, and a real index of wheels."""
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import named_build
@@ -9,6 +8,7 @@ from hybridwatch.engines.check import check_build
 from hybridwatch.errors import BuildError, GithubError
 from tests import wheels as wheel_index
 from tests.checkout import CODE, make_home
+from tests.command_line import run_verb
 from tests.github.hub import HEAD, NUMBER, REPOSITORY, TOKEN
 from tests.wheels import a_wheel
 
@@ -27,25 +27,23 @@ def index(monkeypatch):
         yield served
 
 
-def add(hub, monkeypatch, number=NUMBER):
+def add(hub, monkeypatch, number=NUMBER, status=None):
     monkeypatch.setenv("GITHUB_API_URL", hub.base)
     words = ["add", "theirs", "--pr", str(number), "--repo", REPOSITORY]
-    return CliRunner().invoke(command, words)
+    return run_verb(*words, of=command, status=status)
 
 
 def test_head_of_a_pull_request_is_had_from_the_index(contract, home, index, tmp_path, monkeypatch):
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     index.add(HEAD, a_wheel(tmp_path, "vllm", f"1.0.1.dev3+g{HEAD[:9]}", CODE))
-    done = add(contract, monkeypatch)
-    assert done.exit_code == 0, done.output
-    assert f"commit {HEAD[:12]}, no changes" in done.stdout
+    assert f"commit {HEAD[:12]}, no changes" in add(contract, monkeypatch, status=0).stdout
     assert check_build(named_build("theirs", home)).revision == HEAD
 
 
 def test_public_pull_request_needs_no_token(hub, home, index, tmp_path, monkeypatch):
     hub.public = True
     index.add(HEAD, a_wheel(tmp_path, "vllm", f"1.0.1.dev3+g{HEAD[:9]}", CODE))
-    assert add(hub, monkeypatch).exit_code == 0
+    add(hub, monkeypatch, status=0)
     assert {token for _, _, token in hub.requests} == {""}
 
 

@@ -5,16 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli import answer
 from hybridwatch.cli.fleet_queue import open_queue
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
 from hybridwatch.integrations.github.our_comment import CommentRequest, RequestState, queue_in
 from hybridwatch.orchestration.fleet.lookup import request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import read_matrix
+from tests.command_line import run_verb
 from tests.github.hub import NUMBER, REPOSITORY, TOKEN, Hub
 from tests.unit.cli.test_fleet import pretend
 
@@ -45,9 +44,7 @@ def call(tmp_path, monkeypatch, hub) -> Callable[..., Any]:
 
     def run(*words: str) -> Any:
         place = ["--repo", REPOSITORY, "--results", str(tmp_path / "results")]
-        done = CliRunner().invoke(cli, ["answer", *words, *place], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        return done
+        return run_verb("answer", *words, *place, catch_exceptions=False, status=0)
 
     return run
 
@@ -84,7 +81,7 @@ def test_what_is_asked_is_queued_measured_and_told(
 
     monkeypatch.setenv("PYTHONPATH", ".")
     drained = ["fleet", "run", "--label", "kind=epyc", "--patience", "0"]
-    CliRunner().invoke(cli, [*drained, "--results", str(tmp_path / "results")])
+    run_verb(*drained, "--results", tmp_path / "results")
     assert "done" in call("refresh").output
     (entry,) = entries(hub)
     assert (entry.state, entry.note) == (RequestState.DONE, "2 done")

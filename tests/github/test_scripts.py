@@ -16,6 +16,7 @@ from hybridwatch.engines.builds import load_builds
 from hybridwatch.records.store import write_run
 from tests.builders import RECENT, Trials, a_comparison
 from tests.github.hub import EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Hub
+from tests.mistakes import read_mistakes
 from tests.waiting import LIMIT_S
 
 ROOT: Final = Path(__file__).parents[2]
@@ -227,41 +228,7 @@ CREDENTIALS: Final = "        with:\n          persist-credentials: false\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "finding"),
-    [
-        ("comment", CREDENTIALS, "", "artipacked"),
-        ("comment", "permissions: {}", "permissions: write-all", "excessive-permissions"),
-        (
-            "comment",
-            "run: ci/comment.sh",
-            "run: echo ${{ github.event.workflow_run.head_branch }}",
-            "template",
-        ),
-        (
-            "comment",
-            "@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2",
-            "@main",
-            "unpinned-uses",
-        ),
-        (
-            "command",
-            "run: ci/command.sh",
-            "run: echo ${{ github.event.comment.body }}",
-            "template-injection",
-        ),
-        (
-            "command",
-            "run: ci/measure-command.sh",
-            "run: echo ${{ needs.decide.outputs.arguments }}",
-            "template",
-        ),
-        ("command", "permissions: {}", "permissions: write-all", "excessive-permissions"),
-        ("command", " # zizmor: ignore[dangerous-triggers]", "", "dangerous-triggers"),
-        ("command", CREDENTIALS, "", "artipacked"),
-        ("release", CREDENTIALS, "", "artipacked"),
-        ("release", "permissions: {}", "permissions: write-all", "excessive-permissions"),
-        ("release", "ci/build-distributions.sh", "echo ${{ github.ref_name }}", "template"),
-    ],
+    ("name", "old", "new", "finding"), read_mistakes("workflows", credentials=CREDENTIALS)
 )
 def test_an_unsafe_workflow_would_be_seen(tmp_path, name, old, new, finding) -> None:
     """Planted, one at a time."""

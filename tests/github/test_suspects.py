@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from cmarkgfm import github_flavored_markdown_to_html
 
-from hybridwatch.cli.main import cli
 from hybridwatch.integrations.github import suspicion
 from hybridwatch.integrations.github.our_comment import read_comment
+from tests.command_line import run_verb
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, REPOSITORY, TOKEN, Hub
 from tests.situations import HOSTILE
 
@@ -64,8 +63,7 @@ def tell(tmp_path, monkeypatch) -> Callable[..., list[dict[str, Any]]]:
         file = tmp_path / "answer.json"
         file.write_text(json.dumps(found))
         words = ["suspects", str(file), "--repo", REPOSITORY, "--json", *more]
-        done = CliRunner().invoke(cli, words, catch_exceptions=False)
-        assert done.exit_code == 0, done.output
+        done = run_verb(*words, catch_exceptions=False, status=0)
         rows: list[dict[str, Any]] = json.loads(done.stdout)["suspects"]
         return rows
 
@@ -196,6 +194,4 @@ def test_hostile_titles_are_reported_harmlessly(hub, tell) -> None:
 def test_a_file_that_is_no_answer_is_a_wrong_call(tmp_path: Path, content, told) -> None:
     file = tmp_path / "answer.json"
     file.write_text(content)
-    done = CliRunner().invoke(cli, ["suspects", str(file), "--repo", REPOSITORY, "--dry-run"])
-    assert done.exit_code == 2
-    assert told in done.stderr
+    assert told in run_verb("suspects", file, "--repo", REPOSITORY, "--dry-run", status=2).stderr

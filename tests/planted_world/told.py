@@ -27,11 +27,7 @@ AREAS: Final[Mapping[Kind, Area]] = {
 
 @dataclass(frozen=True, eq=False)  # compared by what it is: hashing what it holds takes long
 class Told:
-    """An alert as it was first told.
-
-    Attributes:
-        open_until: The last night after which it was open.
-    """
+    """An alert as it was first told."""
 
     alert: AlertGroup
     morning: Morning

@@ -38,9 +38,7 @@ def test_skipped(): pass
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_the_end_counts_and_gives_reasons(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
-) -> None:
+def test_the_end_counts_and_gives_reasons(pytester, monkeypatch, workers) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv(BEGAN, raising=False)
     pytester.makeconftest(CONFTEST)

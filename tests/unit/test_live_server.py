@@ -1,25 +1,21 @@
 """What the other tests' servers promise."""
 
 import threading
-from http.server import BaseHTTPRequestHandler
 
 import httpx
 import pytest
 
-from tests.live_server import LiveServer, serving
+from tests.live_server import LiveServer, QuietHandler, serving
 from tests.waiting import LIMIT_S
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         assert self.path != "/wrong", "no such path"
         self.send_response(204)
         self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Stay silent."""
 
 
 def test_a_fault_of_a_handler_is_raised_and_not_printed(capfd):

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -17,9 +16,7 @@ from hybridwatch.engines.install import lock_digest, requirements_alone
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.releases.hashes import add_hashes
 from hybridwatch_lab.releases.locks import PYTHONS, for_python, gaps, pinned, wanted_by
-
-ROOT = Path(__file__).parents[2]
-
+from tests.shipped import ROOT
 
 LOCKS = sorted([*(ROOT / "locks").glob("*.txt"), *(ROOT / "engine" / "locks").glob("*.txt")])
 

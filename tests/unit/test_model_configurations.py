@@ -1,13 +1,12 @@
 """The configurations in ``models/configs/``: whole, used, and fit for prompts of bytes."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from hybridwatch.scenarios.load import find
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "models" / "configs"
 NAMES = sorted(path.parent.name for path in CONFIGS.glob("*/config.json"))
 MADE_UP = [s for s in find(ROOT / "scenarios", ()) if s.engine.load_format == "dummy"]

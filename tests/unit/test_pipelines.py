@@ -3,15 +3,14 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
 
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.engines.pip import TORCH_INDEX
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[2]
 PIPELINES = [ROOT / ".github" / "workflows" / "nightly.yml", ROOT / ".buildkite" / "nightly.yml"]
 
 

@@ -260,9 +260,7 @@ def test_equal_seeds_give_equal_bytes(tmp_path: Path) -> None:
     assert written("other", 8) != first
 
 
-def test_the_command_writes_a_world_and_says_what_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_writes_a_world_and_says_what_is_in_it(tmp_path, monkeypatch) -> None:
     planned: list[World] = []
 
     def write(_: Path, world: World) -> int:
@@ -456,9 +454,7 @@ def score_of_one(world: World, kind: Kind, folder: Path) -> Score:
 
 @pytest.mark.hours
 @pytest.mark.parametrize("noise", NOTHING)
-def test_noise_alone_opens_no_alert_in_twenty_worlds(
-    noise: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_noise_alone_opens_no_alert_in_twenty_worlds(noise, tmp_path_factory) -> None:
     folders = tmp_path_factory
     planned = (plan_nothing(seed, 90, NOTHING[noise]) for seed in range(20))
     assert [len(alerts_of(world, folders.mktemp("world"))) for world in planned] == [0] * 20

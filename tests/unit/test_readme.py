@@ -7,14 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli, verbs
+from hybridwatch.cli.main import verbs
 from hybridwatch.cli.subjects import chosen
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.records.store import read_examples
 from hybridwatch.records.store.layout import read_run_id
 from hybridwatch.records.store.reader import EXAMPLES
+from tests.command_line import run_verb
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def test_every_command_answers(clone, monkeypatch, subtests) -> None:
         with subtests.test(command):
             said = None
             for part in command.split(" | "):
-                answer = CliRunner().invoke(cli, shlex.split(part)[1:], input=said)
+                answer = run_verb(*shlex.split(part)[1:], input=said)
                 assert answer.exit_code in {0, 1}, answer.output
                 assert isinstance(answer.exception, SystemExit | None), answer.exception
                 said = answer.stdout
@@ -89,9 +89,7 @@ def test_every_command_answers(clone, monkeypatch, subtests) -> None:
 
 def test_what_is_shipped_passes_the_gate_whatever_its_age(clone, monkeypatch) -> None:
     monkeypatch.chdir(clone)
-    answer = CliRunner().invoke(cli, ["gate"])
-    assert answer.exit_code == 0, answer.output
-    assert "bugs caught" in answer.output
+    assert "bugs caught" in run_verb("gate", status=0).output
 
 
 def test_every_run_of_the_repository_is_an_example() -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from tests.dashboard.browser.browsing import GROUND, HEIGHT, PHONE, WIDTH
 from tests.dashboard.looking import settle
-from tests.dashboard.server import ROOT
+from tests.shipped import ROOT
 
 AXE: Final = ROOT / "tests" / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 STREAMLITS: Final = {

@@ -13,7 +13,8 @@ from playwright.sync_api import TimeoutError as LateError
 
 from hybridwatch.pages.address import Address
 from tests.dashboard.looking import settle
-from tests.dashboard.server import ROOT, serving
+from tests.dashboard.server import serving
+from tests.shipped import ROOT
 from tests.waiting import wait_until
 
 LIMIT_MS: Final = 120_000

@@ -141,10 +141,7 @@ def regressed(records: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a dashboard over a store that fills every screen, with hostile texts.
-
-    No test writes to it.
-    """
+    """The address of a dashboard over a store that fills every screen, with hostile texts."""
     results = tmp_path_factory.mktemp("full")
     write_full(results)
     with served(results) as address:

@@ -33,12 +33,7 @@ ALIVE: Final = r"""() => [...document.querySelectorAll("*")].filter((element) =>
 
 
 def troubles(page: Page, least: int = 0) -> list[str]:
-    """Say what came of hostile texts but that they can be read.
-
-    Args:
-        page: Drawn.
-        least: How often they are there.
-    """
+    """Say what came of hostile texts but that they can be read."""
     said = page.locator("body").inner_text()
     unread = [text for text in (SCRIPT, MARKED) if said.count(text) < least]
     alive = page.evaluate(ALIVE)

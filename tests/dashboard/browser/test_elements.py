@@ -32,9 +32,7 @@ LOW: Final = 700
 FIGURE: Final = "[data-testid=stPlotlyChart]"
 
 
-def test_every_figure_is_drawn(
-    regressed: str, saved_scenario: str, page: Page, alone: Page
-) -> None:
+def test_every_figure_is_drawn(regressed, saved_scenario, page, alone) -> None:
     live = f"{regressed}/{address('scenario', **SCENARIO).href()}"
     for each, view in ((page, live), (alone, saved_scenario)):
         each.bring_to_front()
@@ -61,9 +59,7 @@ def drawing(page: Page) -> object:
     return looks[-1]
 
 
-def test_a_figure_that_changes_in_place_shows_what_a_new_page_does(
-    regressed: str, page: Page
-) -> None:
+def test_a_figure_that_changes_in_place_shows_what_a_new_page_does(regressed, page) -> None:
     page.set_viewport_size({"width": WIDTH, "height": 5000})
     opened(page, regressed, "run", **RUN, metric="itl p99")
     expected, there = drawing(page), page.url
@@ -134,9 +130,7 @@ def test_a_saved_image_has_the_colours_of_the_page(regressed: str, page: Page) -
     assert f"rgb{image.getpixel((2, 2))}" == page.evaluate(GROUND)
 
 
-def test_a_figure_offers_nothing_that_leaves_the_page(
-    regressed: str, saved_scenario: str, page: Page, alone: Page
-) -> None:
+def test_a_figure_offers_nothing_that_leaves_the_page(regressed, saved_scenario, page, alone):
     buttons = "() => [...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title)"
     expected = {"Download plot as a PNG", "Zoom", "Pan", "Reset axes", "Fullscreen"}
     opened(page, regressed, "scenario", **SCENARIO)
@@ -156,9 +150,7 @@ def test_a_figure_fills_the_screen_and_returns(regressed: str, page: Page) -> No
     expect(drawn).to_have_attribute("height", "350")
 
 
-def test_a_figure_of_a_saved_page_fills_the_screen_and_returns(
-    saved_scenario: str, alone: Page
-) -> None:
+def test_a_figure_of_a_saved_page_fills_the_screen_and_returns(saved_scenario, alone) -> None:
     opened_alone(alone, saved_scenario)
     drawn = alone.locator(".js-plotly-plot .main-svg").first
     alone.locator(".hw-plot").first.hover()

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
@@ -58,9 +57,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-def test_hostile_text_is_read_wherever_a_page_shows_it(
-    full: str, page: Page, alone: Page, tmp_path: Path
-) -> None:
+def test_hostile_text_is_read_wherever_a_page_shows_it(full, page, alone, tmp_path) -> None:
     opened(page, full, "run", run=ALL_HOSTILE)
     wait_for_verdict(page, METRIC, "regression")
     wait_for_figures(page)

@@ -38,9 +38,7 @@ def source(records: Path) -> ScreenSource:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_no_saved_view_scrolls_sideways(
-    screen: str, source: ScreenSource, reader: Page, tmp_path: Path
-) -> None:
+def test_no_saved_view_scrolls_sideways(screen, source, reader, tmp_path) -> None:
     opened_document(reader, open_view(source, Address(screen, ())), tmp_path)
     assert too_wide(reader, WHOLE) == 0
 

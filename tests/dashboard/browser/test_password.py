@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Error, HttpCredentials
+from playwright.sync_api import Error, HttpCredentials
 
 from hybridwatch.orchestration.nightly.access import PASSWORD
 from hybridwatch.records.store import write_run
@@ -27,9 +27,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-def test_the_password_opens_every_page_and_nothing_opens_without(
-    guarded: str, browser: Browser
-) -> None:
+def test_the_password_opens_every_page_and_nothing_opens_without(guarded, browser) -> None:
     knows = HttpCredentials(username="anybody", password=SECRET)
     with window(browser, http_credentials=knows) as inside:
         opened(inside, guarded, "runs")
@@ -45,9 +43,7 @@ def test_the_password_opens_every_page_and_nothing_opens_without(
             assert outside.request.get(f"{guarded}/{path}").status == 401
 
 
-def test_who_asks_for_a_password_says_so_with_the_policy_and_to_named_hosts_only(
-    guarded: str,
-) -> None:
+def test_who_asks_for_a_password_says_so_with_the_policy_and_to_named_hosts_only(guarded) -> None:
     ask = asking(guarded)
     status, headers, _ = ask("/", "localhost")
     assert status == 401

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page
 
 from hybridwatch.pages.screens import SCREENS
-from tests.dashboard.browser.axe import IN_VIEWS, Views, found_in, violations
+from tests.dashboard.browser.axe import IN_VIEWS, found_in, violations
 from tests.dashboard.browser.browsing import TABLES, opened, too_wide, unfold
 from tests.dashboard.browser.full_store import JOB
 from tests.dashboard.browser.hostile import troubles
@@ -24,9 +24,7 @@ ALIVE = """document.querySelector("h1").insertAdjacentHTML(
 
 @pytest.mark.parametrize("screen", SCREENS)
 @IN_VIEWS
-def test_a_screen_fits_a_phone_can_be_read_by_all_and_runs_nothing(
-    views: Views, screen: str, full: str, phone: Page
-) -> None:
+def test_a_screen_fits_a_phone_can_be_read_by_all_and_runs_nothing(views, screen, full, phone):
     opened(phone, full, screen, **PARAMETERS.get(screen, {}))
     unfold(phone)
     assert set(phone.evaluate(TABLES)) <= {0}

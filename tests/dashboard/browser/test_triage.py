@@ -90,9 +90,7 @@ def test_of_two_at_once_one_wins_and_the_other_is_reported_and_asked_again(
     assert [entry.who for entry in alert_in(results).decisions.entries[known:]] == [winner, loser]
 
 
-def test_an_answer_is_kept_shown_and_the_name_remembered(
-    page: Page, address: str, results: Path
-) -> None:
+def test_an_answer_is_kept_shown_and_the_name_remembered(page, address, results) -> None:
     found_by(page, address)
     fill_in(page, "Cleo", HOSTILE).click()
     says(page, "Kept: Cleo noted.")

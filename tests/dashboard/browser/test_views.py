@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect
+from playwright.sync_api import ConsoleMessage, Error, Page, expect
 
 from hybridwatch.records.store import write_run
-from tests.dashboard.browser.axe import Views
 from tests.dashboard.browser.browsing import (
     CONTROL,
     GROUND,
@@ -165,9 +164,7 @@ COLOURS: Final = """[
         pytest.param(((1280, "dark"), (PHONE, "light")), id="others", marks=pytest.mark.slow),
     ],
 )
-def test_page_is_readable_by_day_and_night_wide_and_narrow(
-    regressed: str, browser: Browser, views: Views
-) -> None:
+def test_page_is_readable_by_day_and_night_wide_and_narrow(regressed, browser, views) -> None:
     with window(browser, timezone_id="Asia/Tokyo") as page:
         for width, scheme in views:
             page.set_viewport_size({"width": width, "height": 900})

@@ -5,7 +5,6 @@ A verdict is not far from its record.
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, adjust, holm
 from hybridwatch.analysis.report import build_report
@@ -13,9 +12,9 @@ from hybridwatch.analysis.verdict import Design, Report
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
 from tests.builders import Trials, a_run
+from tests.shipped import SCENARIOS
 from tests.walk import follow
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
 TIMED = ("output_throughput", "request_throughput", "ttft", "tpot", "itl", "e2el")
 ON_CUDA = ("host_sync_time", "host_sync_share")
 

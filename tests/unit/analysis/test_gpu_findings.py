@@ -33,9 +33,7 @@ PRESENT, LACKING, APPLIED, REVERTED, NOTHING = (
         ((NOTHING, NOTHING), True, False),
     ],
 )
-def test_engines_are_known_by_the_parts_of_the_fix(
-    states: tuple[FixState, FixState], released: bool, patched: bool
-) -> None:
+def test_engines_are_known_by_the_parts_of_the_fix(states, released, patched) -> None:
     build = a_build(release="0.21.0", fixes=dict(zip(PARTS, states, strict=True)))
     assert WantedFinding("0.21.0").is_met_by(build, ("draft-max-seq-len",)) is released
     assert WantedFinding("0.21.0", patched=True).is_met_by(build, ("draft-max-seq-len",)) is patched

@@ -8,7 +8,6 @@ import json
 import math
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,10 +46,10 @@ from tests.builders import (
     said,
 )
 from tests.curves import a_swept_run, even, tilted
+from tests.shipped import RESULTS
 from tests.situations import SITUATIONS
 from tests.versions import Version, check_version
 
-RECORDS = Path(__file__).parents[3] / "results"
 GOLDEN = "rules/verdicts.json"
 NEW = ("request_goodput", *MEMORY_SUBJECTS)
 """Metrics that came after the present version was reviewed; it has others of their kind."""
@@ -68,7 +67,7 @@ def rules() -> Version:
 def of_records() -> Iterator[tuple[str, Any]]:
     """Every committed run: alone if it has two builds, else beside the first that has one."""
     alone: list[Run] = []
-    for path in list_records(RECORDS):
+    for path in list_records(RESULTS):
         run = read_run(path)
         if len(run.builds) == 2:
             yield f"run {run.id}", to_json(build_report(run))

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.unit.api.load FOLDER [--rate 200] [--requests 4000] [--core 0] [--json]
+    python -m tests.unit.api.load FOLDER [--rate 200] [--requests 4000] [--core 0]
 
 Starts ``hybridwatch serve --api`` over FOLDER, on one processor core, and asks it all kinds of
 questions. Requests come when they come (Poisson), whether earlier ones were answered or not, so
@@ -14,7 +14,6 @@ another core. ``--rate 0`` asks as fast as answers come, eight questions at a ti
 """
 
 import asyncio
-import json
 import os
 import random
 import re
@@ -26,7 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -272,16 +271,12 @@ def _wait(process: subprocess.Popen[bytes], port: int) -> None:
 @click.option("--rate", type=float, default=200.0, show_default=True, help="Requests a second.")
 @click.option("--requests", type=int, default=4000, show_default=True, help="That are counted.")
 @click.option("--core", type=int, default=0, show_default=True, help="Of the server.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(folder: Path, rate: float, requests: int, core: int, as_json: bool) -> None:
+def command(folder: Path, rate: float, requests: int, core: int) -> None:
     """Measure the API over FOLDER."""
     try:
         outcome = measure(folder, rate=rate, requests=requests, core=core)
     except* ValueError as errors:
         sys.exit("; ".join(str(error) for error in errors.exceptions))
-    if as_json:
-        click.echo(json.dumps(asdict(outcome), indent=2))
-        return
     answers = ", ".join(f"{count} of {status}" for status, count in outcome.answers.items())
     click.echo(f"{outcome.rate:.0f} requests a second; answers: {answers}")
     click.echo(

@@ -8,27 +8,25 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.api.answers import Problem
 from hybridwatch.api.queries import MOST
 from hybridwatch.api.routes import describe
-from hybridwatch.cli.main import cli
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from tests.builders import BASELINE, NIGHTLY
+from tests.command_line import run_verb
+from tests.shipped import ROOT
 from tests.unit.analysis.alerts.builders import acknowledge
 from tests.unit.api.conftest import ALONE, NOW
 from tests.unit.api.serving import app_over, serving
 from tests.unit.database.stores import add
 
-ROOT = Path(__file__).parents[3]
-
 
 def said(*words: str) -> Any:
-    answer = CliRunner().invoke(cli, list(words))
+    answer = run_verb(*words)
     assert answer.exit_code in {0, 1}, answer.output
     return json.loads(answer.stdout)
 

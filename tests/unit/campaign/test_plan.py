@@ -3,14 +3,13 @@
 import re
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.errors import CampaignError
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, CampaignSubject, load_plan
+from tests.command_line import run_verb
 
 
 def a_subject(tmp_path, build="cuda-0.33.0", older="cuda-0.21.0", slowdown=1.0):
@@ -95,13 +94,11 @@ def test_builds_of_two_accelerators_are_refused(tmp_path):
 
 
 def test_unknown_stage_names_the_nearest():
-    result = CliRunner().invoke(cli, ["gpu", "campaign", "--list", "--stage", "fixcost"])
-    assert result.exit_code == 2
+    result = run_verb("gpu", "campaign", "--list", "--stage", "fixcost", status=2)
     assert 'did you mean "fix-cost"?' in result.output
 
 
 def test_list_names_every_stage_and_what_they_take():
-    result = CliRunner().invoke(cli, ["gpu", "campaign", "--list"])
-    assert result.exit_code == 0
+    result = run_verb("gpu", "campaign", "--list", status=0)
     assert result.output.startswith("facts ")
     assert result.output.rstrip().endswith("min by their limits")

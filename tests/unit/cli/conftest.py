@@ -4,21 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hybridwatch.cli.main import cli
+from tests.command_line import run_verb
 
 
 @pytest.fixture
 def call(tmp_path: Path) -> Callable[..., Result]:
     """Run a verb on a store of its own."""
 
-    def run(*words: str) -> Result:
-        answer = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
-        assert answer.exception is None or isinstance(answer.exception, SystemExit), answer
-        return answer
-
-    return run
+    return lambda *words, **expected: run_verb(*words, "--results", tmp_path, **expected)
 
 
 @pytest.fixture

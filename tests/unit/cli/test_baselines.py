@@ -44,8 +44,7 @@ def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path
     assert json.loads(without.stdout)["baseline"]["build"]["label"] == "expected"
     (tmp_path / "baselines.toml").write_text(PIN)
     for verb in ("compare", "gate"):
-        answer = call(verb, "2f0a9c3e")
-        assert answer.exit_code == 1, answer.output
+        answer = call(verb, "2f0a9c3e", status=1)
         assert "run 1f0a9c3e#0, pinned 2026-11-21 by on duty: last good release" in answer.output
     told = call("compare", "2f0a9c3e", "--json")
     assert json.loads(told.stdout)["baseline"]["run_id"] == "1f0a9c3e"
@@ -53,8 +52,7 @@ def test_a_lone_build_is_compared_with_the_pinned_baseline(store, call, tmp_path
 
 def test_a_pin_that_is_asked_for_and_missing_is_what_the_error_is_about(store, call) -> None:
     store("1f0a9c3e", GOOD, BAD)
-    answer = call("compare", "1f0a9c3e", "--baseline", "pinned")
-    assert answer.exit_code == 2
+    answer = call("compare", "1f0a9c3e", "--baseline", "pinned", status=2)
     assert "--baseline pinned: " in answer.output
     assert "pins no baseline for smoke/padded-graph-rows on epyc-4c" in answer.output
     assert "one side alone" not in answer.output
@@ -66,32 +64,28 @@ def test_of_a_folder_a_lone_build_is_judged_against_the_pin_and_never_against_it
     (tmp_path / "baselines.toml").write_text(PIN)
     words = own_policy()
     first = store("1f0a9c3e", GOOD)
-    alone = call("gate", *words)
-    assert alone.exit_code == 1
-    assert "run 1f0a9c3e#0: would be compared with itself" in alone.output
-    assert call("compare", "1f0a9c3e").exit_code == 2
-    assert call("compare", "1f0a9c3e", "1f0a9c3e").exit_code == 2
+    assert "run 1f0a9c3e#0: would be compared with itself" in call("gate", *words, status=1).output
+    call("compare", "1f0a9c3e", status=2)
+    call("compare", "1f0a9c3e", "1f0a9c3e", status=2)
     store("2f0a9c3e", BAD, started_at=first.started_at + timedelta(hours=1))
     told = call("gate", *words)
     assert "run 1f0a9c3e#0, pinned 2026-11-21" in told.output
     assert "padded_rows_prefilling" in told.output
     assert told.exit_code == 1
-    comment = call("comment", "--dry-run", *words)
-    assert "**A contract broke: contract.padded" in comment.output
+    assert "**A contract broke: contract.padded" in call("comment", "--dry-run", *words).output
     store("3f0a9c3e", GOOD, started_at=first.started_at + timedelta(hours=2))
-    assert call("gate", *words).exit_code == 0
+    call("gate", *words, status=0)
 
 
 def test_of_a_run_of_two_builds_the_contender_is_compared_when_asked(store, call, tmp_path) -> None:
     store("1f0a9c3e", GOOD)
     store("2f0a9c3e", BAD, BAD)
     (tmp_path / "baselines.toml").write_text(PIN)
-    equally_bad = call("compare", "2f0a9c3e")
-    assert equally_bad.exit_code == 1
+    equally_bad = call("compare", "2f0a9c3e", status=1)
     assert "broken on both sides, so not new" in " ".join(equally_bad.output.split())
-    assert call("compare", "2f0a9c3e", "--baseline", "pinned").exit_code == 1
-    assert call("compare", "2f0a9c3e#0").exit_code == 1
-    assert call("compare", "1f0a9c3e", "2f0a9c3e#0", "--baseline", "pinned").exit_code == 2
+    call("compare", "2f0a9c3e", "--baseline", "pinned", status=1)
+    call("compare", "2f0a9c3e#0", status=1)
+    call("compare", "1f0a9c3e", "2f0a9c3e#0", "--baseline", "pinned", status=2)
 
 
 def test_a_pin_that_names_the_wrong_run_is_no_baseline(store, call, tmp_path) -> None:
@@ -99,9 +93,7 @@ def test_a_pin_that_names_the_wrong_run_is_no_baseline(store, call, tmp_path) ->
     store("1f0a9c3e", GOOD, scenario=replace(other, id="smoke/dummy-run"))
     store("2f0a9c3e", BAD)
     (tmp_path / "baselines.toml").write_text(PIN)
-    answer = call("compare", "2f0a9c3e")
-    assert answer.exit_code == 2
-    assert "run 1f0a9c3e is of smoke/dummy-run" in answer.output
+    assert "run 1f0a9c3e is of smoke/dummy-run" in call("compare", "2f0a9c3e", status=2).output
 
 
 @pytest.mark.parametrize(
@@ -129,19 +121,17 @@ def test_testbeds_are_compared_only_when_asked_and_the_difference_is_reported(
     moved = replace(run.testbed, id="epyc-8c", cores=8, kernel="6.6.0")
     store("2f0a9c3e", BAD, testbed=moved)
     for verb in ("compare", "gate"):
-        refused = call(verb, "1f0a9c3e", "2f0a9c3e")
-        assert refused.exit_code == 2
+        refused = call(verb, "1f0a9c3e", "2f0a9c3e", status=2)
         assert "testbed cores: 4 -> 8" in refused.output
         assert "testbed kernel: 6.1.0 -> 6.6.0" in refused.output
         assert "--across-testbeds" in refused.output
-    asked = call("compare", "1f0a9c3e", "2f0a9c3e", "--across-testbeds", "--save")
-    assert asked.exit_code == 1, asked.output
+    asked = call("compare", "1f0a9c3e", "2f0a9c3e", "--across-testbeds", "--save", status=1)
     assert "regression" in asked.output
     assert "cores: 4 -> 8" in asked.output
     # A stored verdict remembers that it was asked for, and is had again.
     (verdict,) = list_verdicts(tmp_path)
     assert json.loads(verdict.read_text())["parameters"]["across_testbeds"] is True
-    assert call("explain", str(verdict)).exit_code == 0
+    call("explain", str(verdict), status=0)
 
 
 def test_only_like_runs_are_read_to_learn_noise(store, call, tmp_path, monkeypatch) -> None:

@@ -5,16 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from hybridwatch.cli import controls
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement.session_request import Progress
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase
 from tests.builders import BASELINE, CONTENDER, NEWER, Trials, a_run
 from tests.checkout import make_checkout
+from tests.command_line import run_verb
 from tests.curves import a_swept_run, even, slower
 
 SWEEPS = Path(__file__).parents[3] / "scenarios" / "curated"
@@ -59,13 +59,12 @@ def answer_with(monkeypatch, *sides):
     return asked
 
 
-def call(*words: str) -> Result:
-    return CliRunner().invoke(cli, ["controls", *words], env={"COLUMNS": "200"})
+def call(*words: str, status: int | None = None) -> Result:
+    return run_verb("controls", *words, env={"COLUMNS": "200"}, status=status)
 
 
 def test_one_object_holds_both_controls_of_each_scenario(requests):
-    result = call("smoke", "reported", *BUILD, "--json")
-    assert result.exit_code == 0
+    result = call("smoke", "reported", *BUILD, "--json", status=0)
     told = json.loads(result.stdout)
     assert set(told) == {"controls"}
     assert [(each["scenario"], each["kind"]) for each in told["controls"]] == [
@@ -88,8 +87,7 @@ def test_one_object_holds_both_controls_of_each_scenario(requests):
 
 
 def test_a_person_gets_a_table(requests):
-    result = call("smoke", *BUILD)
-    assert result.exit_code == 0
+    result = call("smoke", *BUILD, status=0)
     lines = result.stdout.splitlines()
     assert any("known-bad" in line and " ok " in line for line in lines)
     assert any("a-a" in line and " ok " in line for line in lines)
@@ -107,10 +105,9 @@ def test_a_person_gets_a_table(requests):
 )
 def test_one_control_that_is_not_ok_is_status_1(checkout, monkeypatch, sides, ok):
     answer_with(monkeypatch, *sides)
-    result = call("smoke", *BUILD, "--json")
-    assert result.exit_code == 1
+    result = call("smoke", *BUILD, "--json", status=1)
     assert [each["ok"] for each in json.loads(result.stdout)["controls"]] == ok
-    assert call("smoke", *BUILD).exit_code == 1
+    call("smoke", *BUILD, status=1)
     told = call("smoke", *BUILD).stdout
     assert "not ok" in told
     assert ("0 of 1 bug caught" in told, "NOT clean" in told) == (not ok[0], not ok[1])
@@ -120,7 +117,7 @@ def test_a_good_scenario_does_not_make_up_for_a_bad_one(checkout, monkeypatch):
     runs = [(HEALTHY, BAD, HEALTHY), (HEALTHY, HEALTHY, HEALTHY)]
     builds = (BASELINE, CONTENDER, BASELINE)
     monkeypatch.setattr(controls, "run_session", lambda _: a_run(*runs.pop(), builds=builds))
-    assert call(*BUILD).exit_code == 1
+    call(*BUILD, status=1)
     assert runs == []
 
 
@@ -155,8 +152,7 @@ def test_trials_and_documents_are_those_of_the_scenario_unless_said_otherwise(re
     ],
 )
 def test_wrong_calls_are_status_2_and_measure_nothing(requests, words, told):
-    result = call(*BUILD, *words)
-    assert result.exit_code == 2
+    result = call(*BUILD, *words, status=2)
     assert told in result.stderr
     assert result.stdout == ""
     assert requests == []
@@ -215,6 +211,4 @@ def test_a_sweep_is_controlled_by_its_curve(checkout, monkeypatch):
     ],
 )
 def test_what_cannot_be_is_refused_with_what_was_expected(words, message) -> None:
-    answer = CliRunner().invoke(cli, ["oracle", *words])
-    assert answer.exit_code == 2
-    assert message in answer.output
+    assert message in run_verb("oracle", *words, status=2).output

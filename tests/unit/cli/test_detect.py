@@ -6,12 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.change_point.examine import LARGEST, MOST_POINTS
-from hybridwatch.cli.main import cli
 from hybridwatch.records.store import write_run
 from tests.builders import SCENARIO, STARTED, a_build, a_run, noisy
+from tests.command_line import run_verb
 
 CHANGED_AT = 40
 
@@ -30,17 +29,16 @@ def a_csv(step: float, n: int = 60, name: str = "", seed: int = 1, times=range(1
 def detect(tmp_path):
     """Write rows below a header to a file and examine it."""
 
-    def call(header: str, rows: list[str], *options: str):
+    def call(header: str, rows: list[str], *options: str, status: int | None = None):
         path = tmp_path / "history.csv"
         path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-        return CliRunner().invoke(cli, ["detect", str(path), *options])
+        return run_verb("detect", path, *options, status=status)
 
     return call
 
 
 def test_a_slower_level_is_found_and_is_status_1(detect) -> None:
-    answer = detect("time,value", a_csv(1.1), "--json")
-    assert answer.exit_code == 1, answer.output
+    answer = detect("time,value", a_csv(1.1), "--json", status=1)
     told = json.loads(answer.stdout)
     assert (told["schema_version"], told["bad_news"]) == (1, True)
     [series] = told["series"]
@@ -54,8 +52,7 @@ def test_a_slower_level_is_found_and_is_status_1(detect) -> None:
 
 
 def test_the_same_change_is_good_news_where_higher_is_better(detect) -> None:
-    answer = detect("time,value", a_csv(1.1), "--better", "higher")
-    assert answer.exit_code == 0, answer.output
+    answer = detect("time,value", a_csv(1.1), "--better", "higher", status=0)
     assert "confirmed, better" in answer.output
 
 
@@ -78,8 +75,7 @@ def test_a_drift_is_told_with_its_rate_and_blames_no_commit(detect) -> None:
         f"{time},{float(value) * (1 + 0.08 * max(0, int(time) - 49) / 40)!r}"
         for time, value in rows
     ]
-    answer = detect("time,value", drifting)
-    assert answer.exit_code == 1, answer.output
+    answer = detect("time,value", drifting, status=1)
     words = " ".join(answer.output.split())
     assert "The level drifts by +0.2" in words
     assert "no single commit is to blame" in words
@@ -133,8 +129,7 @@ def test_each_series_is_distinguished_and_the_rest_is_counted(detect) -> None:
     rows = [*a_csv(1.1, name="slow"), *a_csv(1.0, name="steady"), *a_csv(1.0, 7, name="short")]
     random.Random(3).shuffle(rows)
     rows.sort(key=lambda row: int(row.split(",")[1]))  # series alternate, times ascend
-    answer = detect("series,time,value", rows)
-    assert answer.exit_code == 1
+    answer = detect("series,time,value", rows, status=1)
     assert "slow     40" in answer.output
     assert "short: Not enough data: 7 points, at least 10 needed." in answer.output
     assert "Worse since the last confirmed change: slow (1 of 3 series)." in answer.output
@@ -143,8 +138,7 @@ def test_each_series_is_distinguished_and_the_rest_is_counted(detect) -> None:
 
 def test_dates_are_shown_as_written(detect) -> None:
     dates = [f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}T03:00Z" for day in range(60)]
-    answer = detect("time,value", a_csv(0.9, times=dates))
-    assert answer.exit_code == 0
+    answer = detect("time,value", a_csv(0.9, times=dates), status=0)
     assert dates[CHANGED_AT] in answer.output
     assert "-10." in answer.output or "-9." in answer.output
 
@@ -161,9 +155,7 @@ def test_kind_chooses_between_ratio_and_difference(detect) -> None:
 
 def test_standard_input_is_a_dash(detect) -> None:
     text = "\ufefftime,value\r\n" + "\r\n".join(a_csv(1.1)) + "\r\n"
-    answer = CliRunner().invoke(cli, ["detect", "-"], input=text.encode())
-    assert answer.exit_code == 1, answer.output
-    assert "confirmed, worse" in answer.output
+    assert "confirmed, worse" in run_verb("detect", "-", input=text.encode(), status=1).output
 
 
 @pytest.mark.parametrize(
@@ -197,9 +189,7 @@ def test_unreadable_files_are_one_line(tmp_path, content) -> None:
     path = tmp_path / "x.csv"
     if content is not None:
         path.write_bytes(content)
-    answer = CliRunner().invoke(cli, ["detect", str(path)])
-    assert answer.exit_code == 2
-    assert answer.stderr.startswith(f"hybridwatch: {path}: ")
+    assert run_verb("detect", path, status=2).stderr.startswith(f"hybridwatch: {path}: ")
 
 
 def test_hostile_names_do_not_steer_the_terminal(detect) -> None:
@@ -210,8 +200,7 @@ def test_hostile_names_do_not_steer_the_terminal(detect) -> None:
 
 def test_series_that_are_too_short_are_reported_once(detect) -> None:
     rows = [f"{name},{at},1.0" for name in "abc" for at in range(2)]
-    answer = detect("series,time,value", rows)
-    assert answer.exit_code == 0
+    answer = detect("series,time,value", rows, status=0)
     assert answer.output.count("Not enough data") == 1
     assert "a and 2 more: Not enough data: 2 points, at least 10 needed." in answer.output
     said = " ".join(answer.output.split())
@@ -221,16 +210,14 @@ def test_series_that_are_too_short_are_reported_once(detect) -> None:
 
 
 def test_help_names_the_limits() -> None:
-    text = " ".join(CliRunner().invoke(cli, ["detect", "--help"]).output.split())
+    text = " ".join(run_verb("detect", "--help").output.split())
     assert f"at most {MOST_POINTS:,} times" in text
     assert f"at most {LARGEST:g}".replace("+", "") in text
 
 
 def test_a_million_times_are_searched(detect) -> None:
     rows = (f"{10**18 + at},{1.05 if at >= 700_000 else 1.0}" for at in range(10**6))
-    answer = detect("time,value", list(rows))
-    assert answer.exit_code == 1
-    assert "1000000000000700000" in answer.output
+    assert "1000000000000700000" in detect("time,value", list(rows), status=1).output
 
 
 def test_what_is_exported_of_two_loads_is_two_series(detect, tmp_path) -> None:
@@ -247,8 +234,7 @@ def test_what_is_exported_of_two_loads_is_two_series(detect, tmp_path) -> None:
             ),
         )
     words = ["export", "--results", str(tmp_path / "results"), "--to", "csv", "--metric", "ttft"]
-    exported = CliRunner().invoke(cli, words)
-    assert exported.exit_code == 0, exported.output
+    exported = run_verb(*words, status=0)
     header, *rows = exported.stdout.splitlines()
     told = json.loads(detect(header, rows, "--json").stdout)
     named = [one["series"] for one in told["series"] if one["series"].split()[2] == "nightly"]

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis import rank, signed_rank
 from hybridwatch.analysis.rules_version import RULES_VERSION
-from hybridwatch.cli.main import cli
 from hybridwatch.records.store import list_records, list_verdicts, read_verdict, write_run
 from hybridwatch.records.store.verdicts import encode_verdict
 from tests.builders import Trials, a_run, noisy
+from tests.command_line import run_verb
 from tests.store_builders import as_version_1
 
 PADDED = "contract.padded_rows_prefilling"
@@ -36,7 +35,7 @@ BAD: dict[str, Trials] = {
 def saved(call, tmp_path) -> Path:
     """One verdict, stored, on one run of two builds."""
     write_run(tmp_path, a_run(GOOD, BAD))
-    assert call("compare", "latest", "--save").exit_code == 1
+    call("compare", "latest", "--save", status=1)
     [path] = list_verdicts(tmp_path)
     return path
 
@@ -70,8 +69,7 @@ def test_compare_says_where_the_verdict_is_and_what_to_do_next(call, tmp_path) -
 
 @pytest.mark.parametrize("word", ["latest", "1f0a9c3e"])
 def test_an_untouched_verdict_is_had_again(call, saved, word) -> None:
-    answer = call("explain", word)
-    assert answer.exit_code == 0, answer.output
+    answer = call("explain", word, status=0)
     assert "the same, bit for bit: 5 comparisons" in " ".join(answer.output.split())
     assert "Changed since" not in answer.output
 
@@ -91,8 +89,7 @@ def test_it_is_had_again_where_the_results_were_moved_to(saved, tmp_path) -> Non
     for part in ("records", "verdicts"):
         (tmp_path / part).rename(moved / part)
     path = moved / saved.relative_to(tmp_path)
-    answer = CliRunner().invoke(cli, ["explain", str(path)])
-    assert answer.exit_code == 0, answer.output
+    run_verb("explain", path, status=0)
 
 
 def test_two_runs_are_had_again_with_the_noise_learned_then(call, tmp_path) -> None:
@@ -105,9 +102,7 @@ def test_two_runs_are_had_again_with_the_noise_learned_then(call, tmp_path) -> N
     assert noise["ttft median"] > 0.01
     for record in list_records(tmp_path)[2:]:
         record.unlink()  # what the noise was learned from is not needed any more
-    answer = call("explain", "latest", "ttft")
-    assert answer.exit_code == 0, answer.output
-    assert "learned noise" in answer.output
+    assert "learned noise" in call("explain", "latest", "ttft", status=0).output
 
 
 def test_one_bit_of_the_stored_verdict_is_found(call, saved) -> None:
@@ -116,8 +111,7 @@ def test_one_bit_of_the_stored_verdict_is_found(call, saved) -> None:
         comparison["p_value"] = float(np.nextafter(comparison["p_value"], 1))
 
     changed(saved, nudge)
-    answer = call("explain", str(saved))
-    assert answer.exit_code == 1
+    answer = call("explain", str(saved), status=1)
     said = " ".join(answer.output.split())
     assert "accuracy.recall mean p_value: stored" in said
     assert "was altered after it was written" in said
@@ -126,8 +120,7 @@ def test_one_bit_of_the_stored_verdict_is_found(call, saved) -> None:
 
 def test_a_field_taken_out_of_the_stored_verdict_is_found(call, saved) -> None:
     changed(saved, lambda content: content["report"].pop("bad_news"))
-    answer = call("explain", str(saved))
-    assert answer.exit_code == 1
+    answer = call("explain", str(saved), status=1)
     said = " ".join(answer.output.split())
     assert "was altered after it was written" in said
     assert "the same numbers (5 comparisons), but not from what was judged then" in said
@@ -142,10 +135,9 @@ def slower(content) -> None:
 
 def test_a_changed_record_of_version_1_is_said_and_what_follows_from_it(call, tmp_path) -> None:
     record = as_version_1(write_run(tmp_path, a_run(GOOD, BAD)))
-    assert call("compare", "latest", "--save").exit_code == 1
+    call("compare", "latest", "--save", status=1)
     changed(record, slower)
-    answer = call("explain", "latest")
-    assert answer.exit_code == 1
+    answer = call("explain", "latest", status=1)
     said = " ".join(answer.output.split())
     assert f"{record}wasalteredafteritwasjudged" in said.replace(" ", "")
     assert "ttft median effect: stored" in said
@@ -155,8 +147,7 @@ def test_a_changed_record_of_version_1_is_said_and_what_follows_from_it(call, tm
 def test_a_changed_record_is_refused_by_every_verb(call, saved, tmp_path, verb) -> None:
     [record] = list_records(tmp_path)
     changed(record, slower)
-    answer = call(verb, *(("--to", "csv") if verb == "export" else ()), "latest")
-    assert answer.exit_code == 2
+    answer = call(verb, *(("--to", "csv") if verb == "export" else ()), "latest", status=2)
     assert answer.stderr.startswith(f"hybridwatch: {record}: sha256: expected ")
     assert answer.stderr.count("\n") == 1
 
@@ -166,8 +157,7 @@ def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:
     monkeypatch.setattr(
         "hybridwatch.orchestration.nightly.judging.present_tools", lambda: {"rules": "other"}
     )
-    answer = call("explain", str(saved))
-    assert answer.exit_code == 1
+    answer = call("explain", str(saved), status=1)
     said = " ".join(answer.output.split())
     assert "parameters.bootstrap.paired.seed: stored 20260402, again 20260403" in said
     assert re.search(r"ttft (median|p99) interval\.(low|high): stored", said)
@@ -177,15 +167,13 @@ def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:
 
 def test_a_verdict_from_before_rules_had_a_version_is_had_again(call, saved, monkeypatch) -> None:
     from_before_versions(saved)
-    answer = call("explain", str(saved))
-    assert answer.exit_code == 0
+    answer = call("explain", str(saved), status=0)
     said = " ".join(answer.output.split())
     assert f"rules: unnumbered (code 0123456789ab) -> {RULES_VERSION}" in said
     assert "the same, bit for bit" in said
     # By such rules it may also differ.
     monkeypatch.setattr(rank, "SEED", rank.SEED + 1)
-    answer = call("explain", str(saved))
-    assert answer.exit_code == 1
+    answer = call("explain", str(saved), status=1)
     said = " ".join(answer.output.split())
     assert "what computes it has changed" in said
     assert "defect" not in said
@@ -232,14 +220,11 @@ def test_a_record_is_no_verdict_and_a_missing_record_is_named(call, saved, tmp_p
     [record] = list_records(tmp_path)
     assert "not a stored verdict" in call("explain", str(record)).stderr
     record.unlink()
-    answer = call("explain", str(saved))
-    assert answer.exit_code == 2
+    answer = call("explain", str(saved), status=2)
     assert f"{record}: the record of run 1f0a9c3e is not there" in answer.stderr
 
 
 def test_damaged_answers_are_one_line(call, saved, tmp_path) -> None:
     [bulk] = tmp_path.rglob("*.bulk.jsonl.gz")
     bulk.write_bytes(bulk.read_bytes()[:-1])
-    answer = call("explain", str(saved))
-    assert answer.exit_code == 2
-    assert "sha256: expected" in answer.stderr
+    assert "sha256: expected" in call("explain", str(saved), status=2).stderr

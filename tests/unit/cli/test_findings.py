@@ -8,14 +8,13 @@ from pathlib import Path
 from statistics import fmean, median
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.records.identity import EngineBuild, FixState, ScenarioRef, Testbed
 from hybridwatch.records.run import GpuState, MachineState, Phase, Run, Sample, Trial
 from hybridwatch.records.store import write_run
 from hybridwatch.scenarios.load import load_scenario, ref_fields
 from tests.checkout import make_checkout
+from tests.command_line import run_verb
 from tests.store_builders import FIX, STARTED, Plan, run
 
 CHECKOUT = Path(__file__).parents[3]
@@ -48,8 +47,7 @@ like = "tiny-1.0"
 
 def page(checkout: Path, *words: str) -> str:
     results = str(checkout / "results")
-    done = CliRunner().invoke(cli, ["findings", "--results", results, *words])
-    assert done.exit_code == 0, done.output
+    done = run_verb("findings", "--results", results, *words, status=0)
     return done.stdout
 
 

@@ -10,10 +10,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import select
 
-from hybridwatch.cli.main import cli
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.schema import JOB
 from hybridwatch.orchestration.fleet.cluster import HealthCheck, JobCommand, Node, Result, Work
@@ -23,6 +21,7 @@ from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.fleet.measuring import LocalCluster, build_job_command
 from hybridwatch.records.store import list_records, read_run
 from tests.checkout import a_clone, commit, make_home
+from tests.command_line import run_verb
 from tests.unit.orchestration.fleet import pretended
 from tests.unit.orchestration.fleet.pretended import METRIC, STEADY, measurement, planted
 from tests.unit.orchestration.fleet.test_matrix import GOOD
@@ -35,15 +34,17 @@ def call(tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_RESULTS", str(tmp_path / "results"))
     monkeypatch.setenv("PYTHONPATH", ".")
 
-    def call(*words: str):
-        return CliRunner().invoke(cli, ["fleet", *words])
+    def call(*words: str, status: int | None = None):
+        return run_verb("fleet", *words, status=status)
 
     return call
 
 
 @pytest.fixture
 def plan(call, tmp_path):
-    return lambda *words: call("plan", str(tmp_path / "fleet.toml"), *words)
+    return lambda *words, status=None: call(
+        "plan", str(tmp_path / "fleet.toml"), *words, status=status
+    )
 
 
 @pytest.fixture
@@ -58,8 +59,7 @@ def pretend(monkeypatch):
 def test_a_queue_is_planned_drained_and_shown(call, plan, pretend, tmp_path) -> None:
     assert "4 new jobs" in plan("--night", "one").output
     assert "0 new jobs, 4 known already" in plan("--night", "one").output
-    ran = call("run", "--label", "kind=epyc", "--patience", "0")
-    assert ran.exit_code == 0, ran.output
+    ran = call("run", "--label", "kind=epyc", "--patience", "0", status=0)
     assert "5 records stored" in ran.output  # with the A/A
     status = json.loads(call("status", "--json").output)
     assert status["nights"][0]["done"] == 5
@@ -77,7 +77,7 @@ def test_it_ends_with_the_news(call, plan, pretend, tmp_path, monkeypatch) -> No
     file.write_text('[[slack]]\nname = "team"\nurl_from = "T_NO_SLACK"\n')
     home = import_module("hybridwatch.cli.notify")
     monkeypatch.setattr(home, "home_or_shipped", lambda: tmp_path)
-    assert plan("--night", "one").exit_code == 0
+    plan("--night", "one", status=0)
     ran = call("run", "--label", "kind=epyc", "--patience", "0")
     assert "notify: " in ran.output
     assert (ran.exit_code == 1) is ("kept to be sent again" in ran.output)
@@ -85,8 +85,7 @@ def test_it_ends_with_the_news(call, plan, pretend, tmp_path, monkeypatch) -> No
 
 def test_what_no_host_can_measure_is_left_and_told(call, plan, pretend) -> None:
     plan("--night", "one")
-    ran = call("run", "--patience", "0", "--json")
-    assert ran.exit_code == 1
+    ran = call("run", "--patience", "0", "--json", status=1)
     left = json.loads(ran.stdout)["left"]
     assert left == {"no host is of the testbed epyc": 4}
     assert "waiting  4 jobs: no host is of the testbed epyc" in call("status").output
@@ -97,7 +96,7 @@ def test_jobs_are_cancelled_by_key_or_by_night(call, plan) -> None:
     assert call("cancel", job).output == "1 job cancelled\n"
     assert json.loads(call("cancel", "--night", "one", "--json").output) == {"cancelled": 3}
     assert "expected a night of the queue" in call("cancel", "--night", "two").output
-    assert call("cancel").exit_code == 2
+    call("cancel", status=2)
 
 
 def test_a_person_bars_lifts_and_retires_a_host(call, plan, pretend) -> None:
@@ -131,9 +130,7 @@ def test_a_matrix_for_a_pipeline_fills_no_queue(plan, tmp_path, form) -> None:
 
 @pytest.mark.parametrize("words", [["status"], ["hosts"]])
 def test_an_empty_queue_is_reported(call, words) -> None:
-    told = call(*words)
-    assert told.exit_code == 0
-    assert "hybridwatch fleet" in told.output
+    assert "hybridwatch fleet" in call(*words, status=0).output
 
 
 @pytest.mark.parametrize(
@@ -146,9 +143,7 @@ def test_an_empty_queue_is_reported(call, words) -> None:
     ],
 )
 def test_a_wrong_call_is_reported(call, words, told) -> None:
-    answer = call(*words)
-    assert answer.exit_code == 2
-    assert told in answer.output
+    assert told in call(*words, status=2).output
 
 
 def test_a_job_that_is_not_there_is_reported(call, plan) -> None:
@@ -159,9 +154,7 @@ def test_a_job_that_is_not_there_is_reported(call, plan) -> None:
 def test_without_ray_the_extra_is_named(call, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "hybridwatch.orchestration.fleet.ray_cluster", raising=False)
-    answer = call("run", "--address", "auto")
-    assert answer.exit_code == 2
-    assert 'pip install "hybridwatch[fleet]"' in answer.output
+    assert 'pip install "hybridwatch[fleet]"' in call("run", "--address", "auto", status=2).output
 
 
 def test_the_pretended_proof_is_no_real_one() -> None:
@@ -227,8 +220,8 @@ def drained(results: Path, change: int) -> Iterator[None]:
         driver.join()
 
 
-def bisect(*words: str):
-    return CliRunner().invoke(cli, ["bisect", SCENARIO, *words, "--json"])
+def bisect(*words: str, status: int | None = None):
+    return run_verb("bisect", SCENARIO, *words, "--json", status=status)
 
 
 def test_the_release_is_named_confirmed_and_recorded(fleet_home, tmp_path) -> None:
@@ -254,8 +247,7 @@ def test_commits_are_jobs_that_say_how_a_host_makes_them(fleet_home, tmp_path) -
     clone = a_clone(tmp_path / "clone")
     shas = [commit(clone, f"{n} (#{n})", {"vllm/v1/a.py": f"a = {n}\n"}) for n in (1, 2, 3)]
     words = ("--good", shas[0], "--bad", shas[2], "--repo", str(clone), "--base", "tiny-1.0")
-    done = bisect(*words, "--fleet", "made-up", "--max-minutes", "0.001")
-    assert done.exit_code == 2
+    done = bisect(*words, "--fleet", "made-up", "--max-minutes", "0.001", status=2)
     assert "is still waiting: no driver has run it (hybridwatch fleet run)" in done.output
     with Database(find_database_url(tmp_path / "results")).reading() as connection:
         jobs = [parse_job_row(row) for row in connection.execute(select(JOB))]
@@ -279,13 +271,9 @@ def test_commits_are_jobs_that_say_how_a_host_makes_them(fleet_home, tmp_path) -
     ],
 )
 def test_what_hosts_cannot_be_asked_for_is_refused(fleet_home, words, why) -> None:
-    done = bisect(*ENDS, *words)
-    assert done.exit_code == 2
-    assert why in " ".join(done.output.split())
+    assert why in " ".join(bisect(*ENDS, *words, status=2).output.split())
 
 
 def test_a_fleet_without_a_budget_is_not_asked(fleet_home) -> None:
     (fleet_home / "fleet.toml").write_text(MATRIX)
-    done = bisect(*ENDS)
-    assert done.exit_code == 2
-    assert "confirm: missing; expected a table with per_day" in done.output
+    assert "confirm: missing; expected a table with per_day" in bisect(*ENDS, status=2).output

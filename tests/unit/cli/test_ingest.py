@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.records.store.files import BATCH
 from tests.builders import a_run
+from tests.command_line import run_verb
 from tests.store_builders import Plan
 from tests.store_builders import run as whole_run
 
@@ -30,20 +29,16 @@ def results(tmp_path):
 def ingest(results):
     """Ingest into a store of its own."""
 
-    def run(*words: object):
-        return CliRunner().invoke(cli, ["ingest", *map(str, words), "--results", str(results)])
+    def run(*words: object, status: int | None = None):
+        return run_verb("ingest", *words, "--results", results, status=status)
 
     return run
 
 
 def test_a_folder_of_everything_is_taken_once(ingest, results) -> None:
-    first = ingest(FOREIGN)
-    assert first.exit_code == 0, first.output
-    assert "50 added, 0 already there, 0 not taken" in first.output
+    assert "50 added, 0 already there, 0 not taken" in ingest(FOREIGN, status=0).output
     assert len(list_records(results)) == 50
-    again = ingest(FOREIGN)
-    assert again.exit_code == 0
-    assert "0 added, 50 already there, 0 not taken" in again.output
+    assert "0 added, 50 already there, 0 not taken" in ingest(FOREIGN, status=0).output
     assert len(list_records(results)) == 50
 
 
@@ -52,8 +47,7 @@ def test_a_bad_file_is_named_and_the_good_ones_are_taken(ingest, results, tmp_pa
     shutil.copytree(FOREIGN / "vllm-bench", folder)
     told = json.loads(SERVE.read_text())
     (folder / "bad.json").write_text(json.dumps(told | {"ttfts": ["soon"]}))
-    answer = ingest(folder)
-    assert answer.exit_code == 1
+    answer = ingest(folder, status=1)
     assert "4 added, 0 already there, 1 not taken" in answer.output
     line = next(line for line in answer.output.splitlines() if "bad.json" in line)
     assert line.endswith("bad.json: ttfts[0]: expected a finite number, found 'soon'")
@@ -76,8 +70,7 @@ def test_json_tells_the_same(ingest) -> None:
 def test_records_come_byte_for_byte_with_their_answers(ingest, results, tmp_path) -> None:
     run = whole_run(Plan(documents=8))
     record = write_run(tmp_path / "elsewhere", run)
-    answer = ingest(record.parent)
-    assert answer.exit_code == 0, answer.output
+    ingest(record.parent, status=0)
     (copy,) = list_records(results)
     assert copy.read_bytes() == record.read_bytes()
     assert read_run(copy) == run
@@ -88,9 +81,7 @@ def test_a_record_whose_answers_are_gone_is_not_taken(ingest, results, tmp_path)
     record = write_run(tmp_path / "elsewhere", whole_run(Plan(documents=8)))
     bulk = next(record.parent.glob("*.bulk.jsonl.gz"))
     bulk.unlink()
-    answer = ingest(record)
-    assert answer.exit_code == 1
-    assert f"cannot read {bulk}: No such file" in answer.output.replace("\n", "")
+    assert f"cannot read {bulk}: No such file" in ingest(record, status=1).output.replace("\n", "")
     assert list_records(results) == []
 
 
@@ -98,9 +89,7 @@ def test_another_record_of_a_known_run_is_refused(ingest, results, tmp_path) -> 
     run = replace(a_run({"ttft": (1.0,)}), id="1f0a9c3e")
     write_run(results, run)
     other = write_run(tmp_path / "elsewhere", replace(run, finished_at=run.started_at))
-    answer = ingest(other)
-    assert answer.exit_code == 1
-    assert "run 1f0a9c3e is there already" in answer.output
+    assert "run 1f0a9c3e is there already" in ingest(other, status=1).output
     assert len(list_records(results)) == 1
 
 
@@ -108,8 +97,7 @@ def test_many_are_written_in_batches_and_none_is_lost(ingest, results, tmp_path)
     run = a_run({"ttft": (1.0,)})
     for number in range(BATCH + 3):
         write_run(tmp_path / "elsewhere", replace(run, id=f"{number:08x}"))
-    answer = ingest(tmp_path / "elsewhere")
-    assert f"{BATCH + 3} added" in answer.output
+    assert f"{BATCH + 3} added" in ingest(tmp_path / "elsewhere").output
     assert len(list_records(results)) == BATCH + 3
     assert not list((results / "records").rglob(".*"))
 
@@ -117,15 +105,12 @@ def test_many_are_written_in_batches_and_none_is_lost(ingest, results, tmp_path)
 def test_a_store_that_cannot_be_written_takes_nothing_and_says_so(ingest, results) -> None:
     results.mkdir()
     (results / "records").write_text("in the way")
-    answer = ingest(SERVE)
-    assert answer.exit_code == 1
-    assert "0 added, 0 already there, 1 not taken" in answer.output
+    assert "0 added, 0 already there, 1 not taken" in ingest(SERVE, status=1).output
 
 
 def test_what_is_no_file_of_ours_is_status_1_too(ingest, tmp_path) -> None:
     (tmp_path / "other.json").write_text('{"speed": 3}')
-    answer = ingest(tmp_path / "other.json", tmp_path / "absent.json")
-    assert answer.exit_code == 1
+    answer = ingest(tmp_path / "other.json", tmp_path / "absent.json", status=1)
     assert "found an object with the keys 'speed'" in answer.output
     assert "absent.json: cannot read" in answer.output
 
@@ -147,8 +132,7 @@ def test_measurements_without_the_file_that_they_belong_to_are_named(
     folder.mkdir()
     path = Path(shutil.copy(FOREIGN / name, folder))
     for named in (folder, path):
-        answer = ingest(named)
-        assert answer.exit_code == 1
+        answer = ingest(named, status=1)
         assert f"{path}: {reason}" in answer.output or f"expected {reason}" in answer.output
         assert "0 added, 0 already there, 1 not taken" in answer.output
     assert list_records(results) == []
@@ -158,8 +142,7 @@ def test_requests_of_another_run_than_the_report_next_to_them_are_named(ingest, 
     folder = shutil.copytree(FOREIGN / "aiperf", tmp_path / "in")
     requests = folder / "profile_export.jsonl"
     requests.write_text("".join(requests.read_text().splitlines(keepends=True)[:-1]))
-    answer = ingest(folder)
-    assert answer.exit_code == 1
+    answer = ingest(folder, status=1)
     assert "expected the requests of profile_export_aiperf.json, found those of" in answer.output
     assert "1 added, 0 already there, 1 not taken" in answer.output
 
@@ -170,15 +153,13 @@ def test_requests_next_to_the_report_of_a_failed_run_are_not_missed(ingest, tmp_
     report.write_text(json.dumps(json.loads(report.read_text()) | {"was_cancelled": True}))
     requests = folder / "profile_export.jsonl"
     requests.write_text("".join(requests.read_text().splitlines(keepends=True)[:-1]))
-    assert ingest(folder).exit_code == 0
+    ingest(folder, status=0)
 
 
 def test_a_list_for_the_hud_next_to_its_result_is_left_alone(ingest, tmp_path) -> None:
     shutil.copy(SERVE, tmp_path)
     shutil.copy(FOREIGN / "made-up/hud/serve.pytorch.json", tmp_path)
-    answer = ingest(tmp_path)
-    assert answer.exit_code == 0
-    assert "1 added, 0 already there, 0 not taken" in answer.output
+    assert "1 added, 0 already there, 0 not taken" in ingest(tmp_path, status=0).output
 
 
 @pytest.mark.parametrize(
@@ -205,30 +186,24 @@ def test_where_there_is_nothing_to_take_it_is_a_wrong_call(
         file = FOREIGN / "aiperf" / name
     else:
         file.write_text(text)
-    answer = ingest(file if text is None else tmp_path)
-    assert answer.exit_code == 2
+    answer = ingest(file if text is None else tmp_path, status=2)
     assert "expected a record or a file of asv, " in answer.output
     assert told in answer.stderr
 
 
 def test_a_project_of_asv_is_named_by_its_root(ingest, results, tmp_path) -> None:
     (tmp_path / "asv.conf.json").write_text('{// of asv\n "results_dir": ".asv/results"}')
-    answer = ingest(tmp_path)
-    assert answer.exit_code == 2
+    answer = ingest(tmp_path, status=2)
     where = tmp_path / ".asv" / "results"
     assert f"found only a configuration of asv, whose results are in {where}" in answer.stderr
     shutil.copytree(FOREIGN / "asv", where)
-    answer = ingest(tmp_path)
-    assert answer.exit_code == 0, answer.output
-    assert "6 added, 0 already there, 0 not taken" in answer.output
+    assert "6 added, 0 already there, 0 not taken" in ingest(tmp_path, status=0).output
 
 
 def test_what_no_record_could_be_read_back_with_is_not_taken(ingest, results, tmp_path) -> None:
     deep = "[" * 200 + "]" * 200
     (tmp_path / "serve.json").write_text(SERVE.read_text().rstrip()[:-1] + f', "deep": {deep}}}')
-    answer = ingest(tmp_path)
-    assert answer.exit_code == 1
-    assert "expected JSON of at most 64 levels: nested deeper" in answer.output
+    assert "expected JSON of at most 64 levels: nested deeper" in ingest(tmp_path, status=1).output
     assert list_records(results) == []
 
 
@@ -238,8 +213,7 @@ def test_a_reason_does_not_flood_the_terminal(ingest, tmp_path) -> None:
 
 
 def test_an_empty_folder_next_to_a_good_one_is_bad_news(ingest, tmp_path) -> None:
-    answer = ingest(SERVE, tmp_path, "--json")
-    assert answer.exit_code == 1
+    answer = ingest(SERVE, tmp_path, "--json", status=1)
     told = json.loads(answer.stdout)
     assert len(told["taken"]) == 1
     assert [one["file"] for one in told["bad"]] == [str(tmp_path)]
@@ -254,16 +228,11 @@ def test_ingested_runs_of_an_unknown_machine_are_compared_only_when_asked(
     ingest(SERVE, other)
     first, second = (path.stem[-8:] for path in list_records(results))
 
-    def compare(*words: str):
-        return CliRunner().invoke(
-            cli, ["compare", first, second, *words, "--results", str(results)]
-        )
+    def compare(*words: str, status: int | None = None):
+        return run_verb("compare", first, second, *words, "--results", results, status=status)
 
-    refused = compare()
-    assert refused.exit_code == 2
-    assert "ingest with --testbed" in refused.output
-    asked = compare("--across-testbeds")
-    assert asked.exit_code == 0, asked.output
+    assert "ingest with --testbed" in compare(status=2).output
+    asked = compare("--across-testbeds", status=0)
     assert "ingested from vllm-bench-serve" in " ".join(asked.output.split())
 
 
@@ -281,8 +250,7 @@ def test_a_record_with_fewer_metrics_of_its_file_stays_as_it_is(ingest, results)
     few = replace(run.trials[0], samples=run.trials[0].samples[1:])
     shutil.rmtree(results)
     write_run(results, replace(run, trials=(few,)))
-    again = ingest(SERVE)
-    assert "0 added, 1 already there, 0 not taken" in again.output
+    assert "0 added, 1 already there, 0 not taken" in ingest(SERVE).output
     assert read_run(path).trials[0].samples == few.samples
 
 
@@ -317,12 +285,11 @@ def nights(ingest, results: Path, tmp_path: Path):
 def test_two_loads_are_two_series_wherever_a_history_is_judged(nights, tmp_path, loads) -> None:
     store = nights(loads)
 
-    def call(*words: str, given: str | None = None):
-        return CliRunner().invoke(cli, words, input=given)
+    def call(*words: str, given: str | None = None, status: int | None = None):
+        return run_verb(*words, input=given, status=status)
 
     table = call("export", "--to", "csv", "--metric", "ttft", "--results", str(store))
-    judged = call("detect", "-", given=table.output)
-    assert judged.exit_code == 0, judged.output
+    judged = call("detect", "-", given=table.output, status=0)
     assert "No change point in 4 series." in judged.output
     first, last = (path.stem[-8:] for path in (list_records(store)[i] for i in (0, -1)))
     compared = call("compare", first, last, "--results", str(store))

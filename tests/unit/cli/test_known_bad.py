@@ -6,15 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.alerts import find_alerts
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.records.store import write_run
 from tests.broken_engines import dead_contender
 from tests.builders import BASELINE, NEWER, RECENT, SCENARIO, a_run
+from tests.command_line import run_verb
 
 PADDED = "contract.padded_rows_prefilling"
 GOOD = {PADDED: (0.0,)}
@@ -28,7 +27,7 @@ def call(tmp_path, monkeypatch):
     """Run a verb on a store of its own, without the policy of the checkout."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
-    return lambda *words: CliRunner().invoke(cli, list(words))
+    return lambda *words, status=None: run_verb(*words, status=status)
 
 
 @pytest.fixture
@@ -42,9 +41,7 @@ def store(tmp_path):
 @pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
 def test_a_gate_passes_a_bug_that_was_caught(call, store, words) -> None:
     store(GOOD, BAD)
-    answer = call(*words)
-    assert answer.exit_code == 0, answer.output
-    assert answer.output.splitlines()[-1] == f"pass: {CAUGHT}."
+    assert call(*words, status=0).output.splitlines()[-1] == f"pass: {CAUGHT}."
 
 
 @pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
@@ -52,9 +49,7 @@ def test_two_builds_that_were_named_are_compared_whatever_their_labels_lack(
     call, store, words
 ) -> None:
     store(GOOD, BAD, known_bad=False)
-    answer = call(*words)
-    assert answer.exit_code == 1
-    assert answer.output.splitlines()[-1].startswith("fail: A contract broke")
+    assert call(*words, status=1).output.splitlines()[-1].startswith("fail: A contract broke")
 
 
 @pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
@@ -64,16 +59,14 @@ def test_two_builds_that_were_named_are_compared_whatever_their_labels_lack(
 )
 def test_a_gate_fails_a_control_that_shows_no_sight(call, store, words, sides, said) -> None:
     store(*sides)
-    answer = call(*words)
-    assert answer.exit_code == 1
+    answer = call(*words, status=1)
     assert said in answer.output
     assert ("not caught\n" in answer.output) is (sides[0] is GOOD)
 
 
 def test_a_control_whose_engine_died_says_why_nothing_was_caught(call, tmp_path) -> None:
     write_run(tmp_path / "results", dead_contender())
-    answer = call("gate", "latest")
-    assert answer.exit_code == 1
+    answer = call("gate", "latest", status=1)
     assert "CUDA error: an illegal memory access was encountered" in answer.output
 
 
@@ -89,9 +82,7 @@ def test_a_control_next_to_a_regression_does_not_hide_it(call, store) -> None:
     store(GOOD, BAD)
     other = replace(SCENARIO, id="x/y")
     store(GOOD, BAD, id="22222222", builds=(BASELINE, NEWER), scenario=other)
-    answer = call("gate")
-    assert answer.exit_code == 1
-    assert answer.output.splitlines()[-1].endswith(f"Controls: {CAUGHT}.")
+    assert call("gate", status=1).output.splitlines()[-1].endswith(f"Controls: {CAUGHT}.")
 
 
 def test_a_control_is_no_measurement_of_an_expected_scenario_next_to_comparisons(
@@ -99,27 +90,21 @@ def test_a_control_is_no_measurement_of_an_expected_scenario_next_to_comparisons
 ) -> None:
     policy = own_policy(f'expected = ["smoke/padded-graph-rows"]\n{RULE}')
     store(GOOD, BAD)
-    assert call("gate", *policy).exit_code == 0
+    call("gate", *policy, status=0)
     other = replace(SCENARIO, id="smoke/dummy-run")
     store(GOOD, GOOD, id="22222222", builds=(BASELINE, NEWER), scenario=other)
-    answer = call("gate", *policy)
-    assert answer.exit_code == 1
-    assert "smoke/padded-graph-rows: missing" in answer.output
+    assert "smoke/padded-graph-rows: missing" in call("gate", *policy, status=1).output
 
 
 def test_comment_and_compare_say_the_same_sentence(call, store) -> None:
     store(GOOD, BAD)
     assert call("comment", "--dry-run", "latest").output.startswith(f"**{CAUGHT}.**")
-    compared = call("compare", "latest")
-    assert compared.exit_code == 1, "what differs, differs"
-    assert f"red on purpose: {CAUGHT}." in compared.output
+    assert f"red on purpose: {CAUGHT}." in call("compare", "latest", status=1).output
 
 
 @pytest.mark.parametrize("verb", [("gate",), ("comment", "--dry-run")])
 def test_a_folder_that_is_not_there_is_a_wrong_call(call, verb) -> None:
-    answer = call(*verb, "--results", "nowhere")
-    assert answer.exit_code == 2
-    assert "nowhere: no such folder" in answer.stderr
+    assert "nowhere: no such folder" in call(*verb, "--results", "nowhere", status=2).stderr
 
 
 def test_a_folder_of_controls_and_looks_at_releases_tries_the_suite_alone(
@@ -130,8 +115,7 @@ def test_a_folder_of_controls_and_looks_at_releases_tries_the_suite_alone(
     store(GOOD, BAD, id="22222222", scenario=replace(SCENARIO, id="smoke/dummy-run"))
     for number in range(2):
         store(GOOD, id=f"3333333{number}", builds=(NEWER,), started_at=RECENT)
-    answer = call("gate", *policy)
-    assert answer.exit_code == 0, answer.output
+    answer = call("gate", *policy, status=0)
     assert "no baseline for run of one build, so its times are not judged: " in answer.output
     last = answer.output.splitlines()[-1]
     assert last.endswith("Controls: 2 of 2 bugs caught, the healthy engine clean.")
@@ -145,8 +129,7 @@ BROKEN = HEALTHY | {WRONG: (27.0,)}
 @pytest.mark.parametrize("words", [("gate", "latest"), ("gate",)])
 def test_a_broken_engine_stops_the_gate(call, store, words) -> None:
     store(BROKEN)
-    answer = call(*words)
-    assert answer.exit_code == 1
+    answer = call(*words, status=1)
     assert answer.stdout.splitlines()[-1].startswith(
         "fail: A contract broke: contract.wrong_tokens"
     )
@@ -157,14 +140,13 @@ def test_a_healthy_engine_passes_and_its_times_are_said_not_to_be_judged(
     call, store, words
 ) -> None:
     store(HEALTHY)
-    answer = call(*words)
-    assert answer.exit_code == 0, answer.output
+    answer = call(*words, status=0)
     assert "no baseline for run of one build, so its times are not judged" in answer.output
 
 
 def test_compare_and_its_json_say_what_was_expected(call, store) -> None:
     store(BROKEN)
-    assert call("compare", "latest").exit_code == 1
+    call("compare", "latest", status=1)
     report = json.loads(call("compare", "latest", "--json").stdout)
     assert report["baseline"]["build"]["label"] == "expected"
     (one,) = report["comparisons"]

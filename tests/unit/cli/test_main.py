@@ -11,27 +11,23 @@ from pathlib import Path
 import click
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
 
 from hybridwatch.cli.main import EXTRAS, VERBS, cli, verbs
 from hybridwatch.cli.options import program
 from hybridwatch.records.store import write_run
 from tests.builders import a_run
 from tests.checkout import make_checkout
-from tests.wheels import ROOT
+from tests.command_line import run_verb
+from tests.shipped import ROOT
 
 
 @pytest.mark.parametrize(("word", "meant"), [("comapre", "compare"), ("bisct", "bisect")])
 def test_a_word_that_is_nearly_a_verb_is_answered_with_the_verb(word, meant) -> None:
-    answer = CliRunner().invoke(cli, [word])
-    assert answer.exit_code == 2
-    assert f"No such command '{word}'. Did you mean '{meant}'?" in answer.output
+    assert f"No such command '{word}'. Did you mean '{meant}'?" in run_verb(word, status=2).output
 
 
 def test_a_word_that_is_like_no_verb_is_only_refused() -> None:
-    answer = CliRunner().invoke(cli, ["xyzzy"])
-    assert answer.exit_code == 2
-    assert "Did you mean" not in answer.output
+    assert "Did you mean" not in run_verb("xyzzy", status=2).output
 
 
 @pytest.mark.parametrize(
@@ -72,8 +68,7 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 @cache
 def examples_of(words: tuple[str, ...]) -> list[str]:
-    answer = CliRunner().invoke(cli, [*words, "--help"])
-    assert answer.exit_code == 0, answer.output
+    answer = run_verb(*words, "--help", status=0)
     lines = answer.output.partition("Examples:\n")[2].splitlines()
     return [line.strip() for line in lines if line.strip().startswith("hybridwatch ")]
 

@@ -5,13 +5,12 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.cli.main import cli
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.errors import NotifyError
+from tests.command_line import run_verb
 from tests.situations import SITUATIONS
 from tests.unit.integrations.notify.conftest import services
 from tests.unit.pages.suite_stores import UPGRADE, put
@@ -55,9 +54,7 @@ def call(results, file, services, monkeypatch):
 
     def call(*words: str, status: int = 0):
         words = ("notify", str(file), "--results", str(results), *words)
-        answer = CliRunner().invoke(cli, words)
-        assert answer.exit_code == status, answer.output
-        return answer
+        return run_verb(*words, status=status)
 
     return call
 
@@ -143,13 +140,10 @@ def test_a_wrong_file_is_a_wrong_call(call, file) -> None:
 
 
 def test_a_file_and_a_folder_that_are_not_there_are_named(own_home, file, tmp_path) -> None:
-    answer = CliRunner().invoke(cli, ["notify", "--dry-run"])
-    assert answer.exit_code == 2
+    answer = run_verb("notify", "--dry-run", status=2)
     assert f"{own_home / 'notify.toml'}: cannot be read" in answer.stderr
     words = ["notify", str(file), "--results", str(tmp_path / "nothing")]
-    answer = CliRunner().invoke(cli, words)
-    assert answer.exit_code == 2
-    assert "nothing: expected a results folder, found none" in answer.stderr
+    assert "nothing: expected a results folder, found none" in run_verb(*words, status=2).stderr
 
 
 def test_the_policy_decides_what_is_reported(call, tmp_path, services) -> None:
@@ -186,17 +180,14 @@ def test_a_night_ends_with_it(own_home, results, services, monkeypatch, share, s
     (own_home / "notify.toml").write_text(FILE)
     services.weather.share = share
     (own_home / "gate.toml").write_text('[[rule]]\nmetric = "*"\naction = "block"\n')
-    answer = CliRunner().invoke(cli, ["nightly", "smoke", "--results", str(results)])
-    assert answer.exit_code == status, answer.output
+    answer = run_verb("nightly", "smoke", "--results", results, status=status)
     assert f"notify: slack team: {1 - status} message" in answer.output
 
 
 def test_a_wrong_policy_is_found_before_a_fleet_measures(own_home, results) -> None:
     """Another policy would make news of its own."""
     (own_home / "gate.toml").write_text("expected = 1")
-    answer = CliRunner().invoke(cli, ["fleet", "run", "--results", str(results)])
-    assert answer.exit_code == 2
-    assert "gate.toml: expected" in answer.stderr
+    assert "gate.toml: expected" in run_verb("fleet", "run", "--results", results, status=2).stderr
 
 
 def test_a_wrong_file_is_found_before_anything_is_measured(own_home, results) -> None:
@@ -204,6 +195,4 @@ def test_a_wrong_file_is_found_before_anything_is_measured(own_home, results) ->
     with pytest.raises(NotifyError, match=r"slack\[0\].name: missing"):
         channels_here()
     for words in (["fleet", "run"], ["nightly", "smoke"]):
-        answer = CliRunner().invoke(cli, [*words, "--results", str(results)])
-        assert answer.exit_code == 2
-        assert "slack[0].name: missing" in answer.stderr
+        assert "slack[0].name: missing" in run_verb(*words, "--results", results, status=2).stderr

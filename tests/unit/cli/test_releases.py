@@ -1,14 +1,11 @@
 """``hybridwatch releases``: what is measured, kept and refused, without an engine."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli import releases as verb
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.records.run import Failure, Phase
 from hybridwatch.records.store.files import append_entry, read_entries
@@ -16,9 +13,9 @@ from hybridwatch.reports.releases import CellState, ReleaseCell, cells_file, rea
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 from tests.builders import a_run, with_failures
+from tests.command_line import run_verb
+from tests.shipped import ROOT
 from tests.unit.reports.releases.cells import DYING, PADDED, TOKENS, a_cell
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -40,9 +37,9 @@ def engine(monkeypatch):
     return answers, asked
 
 
-def call(results, *words, build="cpu-0.32.0+v2"):
+def call(results, *words, build="cpu-0.32.0+v2", status=None):
     command = ["releases", "run", *words, "--build", build, "--results", str(results)]
-    return CliRunner().invoke(cli, command, catch_exceptions=False)
+    return run_verb(*command, catch_exceptions=False, status=status)
 
 
 def cells_of(results):
@@ -110,12 +107,10 @@ def test_a_limit_ends_the_call(tmp_path, engine):
 def test_the_card_is_bad_news_until_every_red_cell_has_its_reason(tmp_path):
     append_entry(cells_file(tmp_path), a_cell("0.32.0", "v2", TOKENS))
     words = ["releases", "card", "--results", str(tmp_path), "--out", str(tmp_path / "card.md")]
-    done = CliRunner().invoke(cli, words)
-    assert done.exit_code == 1
-    assert f"not explained: {PADDED} 0.32.0 v2: {TOKENS}" in done.stderr
+    assert f"not explained: {PADDED} 0.32.0 v2: {TOKENS}" in run_verb(*words, status=1).stderr
     reason = '[[reason]]\nscenarios = ["*"]\nmetrics = ["*"]\nwhy = "It is planted."\n'
     cells_file(tmp_path).with_name("reasons.toml").write_text(reason, encoding="utf-8")
-    assert CliRunner().invoke(cli, words).exit_code == 0
+    run_verb(*words, status=0)
     assert "1. It is planted." in (tmp_path / "card.md").read_text(encoding="utf-8")
 
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.pages.screens import overview
 from hybridwatch.records.store import list_records, write_run
 from tests.builders import BASELINE, NEWER, a_run
+from tests.command_line import run_verb
 from tests.store_builders import REGRESSED, as_version_1
 from tests.store_builders import run as whole_run
 
@@ -35,9 +35,9 @@ def call(tmp_path):
         when = run.started_at + timedelta(days=day)
         write_run(tmp_path, replace(run, id=run_id, started_at=when, scenario=scenario))
 
-    def ask(*words: str) -> Result:
-        return CliRunner().invoke(
-            cli, ["records", *words, "--results", str(tmp_path)], env={"COLUMNS": "80"}
+    def ask(*words: str, status: int | None = None) -> Result:
+        return run_verb(
+            "records", *words, "--results", tmp_path, env={"COLUMNS": "80"}, status=status
         )
 
     return ask
@@ -48,8 +48,7 @@ def ids(answer: Result) -> list[str]:
 
 
 def test_the_newest_comes_first_in_a_line_each(call) -> None:
-    answer = call()
-    assert answer.exit_code == 0
+    answer = call(status=0)
     lines = [line.split() for line in answer.output.splitlines()[2:]]
     assert [line[0] for line in lines] == ["dddddddd", "cccccccc", "bbbbbbbb", "aaaaaaaa"]
     assert [" ".join(line[4:]) for line in lines] == [
@@ -89,8 +88,7 @@ def test_older_ones_are_there_for_the_asking(call, monkeypatch) -> None:
 def test_a_broken_record_is_named_and_hides_no_other(call, tmp_path) -> None:
     folder = next((tmp_path / "records").iterdir())
     (folder / "20270101T000000Z-x-eeeeeeee.json").write_text("{")
-    answer = call("--json")
-    assert answer.exit_code == 0
+    answer = call("--json", status=0)
     assert len(ids(answer)) == 4
     (broken,) = json.loads(answer.stdout)["unreadable"]
     assert broken["record"].endswith("eeeeeeee.json")
@@ -112,17 +110,14 @@ def rows(answer: Result) -> list[str]:
 
 
 def test_a_folder_that_is_not_there_is_a_wrong_call(tmp_path) -> None:
-    answer = CliRunner().invoke(cli, ["records", "--results", str(tmp_path / "x")])
-    assert answer.exit_code == 2
-    assert "no such folder" in answer.stderr
+    assert "no such folder" in run_verb("records", "--results", tmp_path / "x", status=2).stderr
 
 
 def test_a_view_is_written_and_named(tmp_path: Path) -> None:
     write_run(tmp_path, whole_run(REGRESSED))
     out = tmp_path / "run.html"
     words = ["page", "run", "--results", str(tmp_path), "--out", str(out)]
-    outcome = CliRunner().invoke(cli, [*words, "--query", f"run={whole_run(REGRESSED).id}"])
-    assert outcome.exit_code == 0, outcome.output
+    run_verb(*words, "--query", f"run={whole_run(REGRESSED).id}", status=0)
     written = out.read_text(encoding="utf-8")
     assert "contract.padded_rows_prefilling" in written
     assert f"hybridwatch page run --query run={whole_run(REGRESSED).id}" in written
@@ -132,8 +127,7 @@ def test_a_query_that_cannot_be_answered_is_bad_news(tmp_path: Path) -> None:
     write_run(tmp_path, whole_run(REGRESSED))
     out = tmp_path / "run.html"
     words = ["page", "run", "--results", str(tmp_path), "--out", str(out), "--query", "run=0"]
-    outcome = CliRunner().invoke(cli, words)
-    assert outcome.exit_code == 1
+    outcome = run_verb(*words, status=1)
     assert "The link asks for run '0', which is not in this store." in outcome.output
     assert "which is not in this store" in out.read_text(encoding="utf-8")
 
@@ -145,7 +139,7 @@ def test_what_cannot_be_shown_is_an_error_and_no_file(tmp_path: Path, monkeypatc
     monkeypatch.setattr(overview, "show", fail)
     out = tmp_path / "x.html"
     words = ["page", "overview", "--results", str(tmp_path), "--out", str(out)]
-    outcome = CliRunner().invoke(cli, words)
+    outcome = run_verb(*words)
     assert (outcome.exit_code, out.exists()) == (2, False)
     assert "hybridwatch: baselines.toml: expected TOML" in outcome.output
 
@@ -153,19 +147,15 @@ def test_what_cannot_be_shown_is_an_error_and_no_file(tmp_path: Path, monkeypatc
 def test_what_cannot_be_written_or_is_no_screen_is_a_wrong_call(tmp_path: Path) -> None:
     (tmp_path / "no").write_text("a file")
     nowhere = ["--results", str(tmp_path), "--out", str(tmp_path / "no" / "x.html")]
-    outcome = CliRunner().invoke(cli, ["page", "runs", *nowhere])
-    assert outcome.exit_code == 2
-    assert "cannot be written" in outcome.output
-    assert CliRunner().invoke(cli, ["page", "nonsense", *nowhere]).exit_code == 2
+    assert "cannot be written" in run_verb("page", "runs", *nowhere, status=2).output
+    run_verb("page", "nonsense", *nowhere, status=2)
 
 
 def test_a_store_without_records_is_not_the_querys_fault(tmp_path: Path) -> None:
     words = ["page", "run", "--query", "run=1f0a9c3e", "--out", str(tmp_path / "x.html")]
-    nowhere = CliRunner().invoke(cli, [*words, "--results", str(tmp_path / "nowhere")])
-    assert nowhere.exit_code == 2
+    nowhere = run_verb(*words, "--results", tmp_path / "nowhere", status=2)
     assert "nowhere: no such folder" in nowhere.output
     assert not (tmp_path / "x.html").exists()
-    empty = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
-    assert empty.exit_code == 1
+    empty = run_verb(*words, "--results", tmp_path, status=1)
     assert "does not know" not in empty.output
     assert "no run to show yet" in empty.output

@@ -10,12 +10,11 @@ from typing import Any
 
 import pynvml
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import run as verb
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError
 from hybridwatch.measurement import machine_state, session
@@ -33,6 +32,7 @@ from tests.broken_engines import (
     UnluckyMachine,
 )
 from tests.checkout import make_checkout
+from tests.command_line import run_verb
 from tests.pretended_nvml import GIB, Card, pretend
 
 TWO = ("--build", "tiny-1.0", "--build", "tiny-1.0")
@@ -53,10 +53,12 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def call(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the scenario, or those of a pattern, on a machine of numbers."""
 
-    def run(machine: Machine, *words: str, of: str = "smoke/padded") -> Result:
+    def run(
+        machine: Machine, *words: str, of: str = "smoke/padded", status: int | None = None
+    ) -> Result:
         monkeypatch.setattr(session, "measure", machine.measure)
         results = ("--results", str(checkout / "results"))
-        return CliRunner().invoke(cli, ["run", of, *words, *results])
+        return run_verb("run", of, *words, *results, status=status)
 
     return run
 
@@ -68,8 +70,7 @@ def record_of(checkout: Path) -> Run:
 
 def test_equal_sides_are_decided_before_the_last_look(call, checkout):
     machine = Machine()
-    result = call(machine, *TWO, "--until-decided")
-    assert result.exit_code == 0, result.output
+    result = call(machine, *TWO, "--until-decided", status=0)
     run = record_of(checkout)
     assert run.looks is not None
     assert run.looks.planned == schedule(7)
@@ -104,8 +105,7 @@ def cut_back(run: Run, blocks: int, looks: InterimAnalyses) -> Run:
 
 
 def test_a_slower_contender_is_a_regression_at_the_level_of_the_looks(call, checkout):
-    result = call(Machine(slower=0.2), *TWO, "--until-decided", "--json")
-    assert result.exit_code == 0, result.output
+    result = call(Machine(slower=0.2), *TWO, "--until-decided", "--json", status=0)
     run = record_of(checkout)
     (told,) = json.loads(result.stdout)["runs"]
     assert run.looks is not None
@@ -135,16 +135,14 @@ def test_timed_phases_take_turns_and_the_others_are_measured_once_before(call):
 def test_phases_choose_what_is_measured_and_what_is_expected(call, checkout):
     """Nothing is missing of a phase that nobody wanted."""
     machine = Machine()
-    result = call(machine, *TWO, "--phases", "contract")
-    assert result.exit_code == 0, result.output
+    result = call(machine, *TWO, "--phases", "contract", status=0)
     assert {trial.phase for trial in record_of(checkout).trials} == {Phase.CONTRACT}
     assert "accuracy" not in result.output
 
 
 def test_a_duet_is_a_run_of_pairs_that_is_compared(call, checkout):
     machine = Machine(slower=0.2)
-    result = call(machine, *TWO, "--phases", "duet")
-    assert result.exit_code == 0, result.output
+    result = call(machine, *TWO, "--phases", "duet", status=0)
     trials = record_of(checkout).trials
     assert [trial.side for trial in trials[:4]] == [0, 1, 1, 0]
     assert {trial.phase for trial in trials} == {Phase.DUET}
@@ -193,8 +191,7 @@ def test_trials_set_the_first_look(call, checkout):
 
 
 def test_no_time_for_a_single_trial_is_reported_and_is_status_1(call, checkout):
-    result = call(Machine(), *TWO, "--until-decided", "--max-minutes", "0.000001")
-    assert result.exit_code == 1
+    result = call(Machine(), *TWO, "--until-decided", "--max-minutes", "0.000001", status=1)
     assert "no timed trial fitted into the time" in result.output
     looks = record_of(checkout).looks
     assert looks is not None
@@ -202,8 +199,7 @@ def test_no_time_for_a_single_trial_is_reported_and_is_status_1(call, checkout):
 
 
 def test_an_ordinary_run_has_no_looks_but_sees_the_machine(call, checkout):
-    result = call(Machine(), *TWO)
-    assert result.exit_code == 0, result.output
+    call(Machine(), *TWO, status=0)
     run = record_of(checkout)
     assert run.looks is None
     around = [trial.surroundings for trial in run.trials if trial.phase in TIMED]
@@ -233,8 +229,7 @@ def test_a_build_of_a_gpu_leaves_its_gpu_in_the_record(call, checkout, monkeypat
             return super().measure(phase, trial)
 
     monkeypatch.setattr(session, "Watch", Seen)
-    result = call(Waiting(), *TWO)
-    assert "The GPU was throttled in" in result.output
+    assert "The GPU was throttled in" in call(Waiting(), *TWO).output
     run = record_of(checkout)
     assert run.testbed.id.startswith("nvidia-h200-x1-")
     around = [trial.surroundings for trial in run.trials if trial.phase in TIMED]
@@ -246,8 +241,7 @@ def test_a_build_of_a_gpu_without_a_driver_ends_in_one_line(call, checkout, monk
     builds = checkout / "engine" / "builds.toml"
     builds.write_text(builds.read_text().replace('"cpu"', '"cuda"'))
     pretend(monkeypatch, broken=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    result = call(Machine(), *TWO)
-    assert result.exit_code == 2
+    result = call(Machine(), *TWO, status=2)
     assert result.output.splitlines()[-1].startswith(
         "hybridwatch: no NVIDIA driver on this machine"
     )
@@ -288,9 +282,7 @@ def test_a_trial_that_fails_leaves_no_watch_behind(call, checkout, monkeypatch):
 )
 def test_wrong_calls_are_status_2_and_measure_nothing(call, words, told):
     machine = Machine()
-    result = call(machine, *words)
-    assert result.exit_code == 2
-    assert told in result.output
+    assert told in call(machine, *words, status=2).output
     assert machine.order == []
 
 
@@ -301,8 +293,7 @@ def test_the_verdict_is_stored_and_had_again_from_the_record(call, checkout, mor
     said = result.output.splitlines()
     assert f"verdict: {verdict}" in said
     assert f"next:    hybridwatch explain {verdict}" in said
-    replayed = CliRunner().invoke(cli, ["explain", str(verdict)])
-    assert replayed.exit_code == 0, replayed.output
+    run_verb("explain", verdict, status=0)
     told = call(Machine(), *TWO, *more, "--json")
     (outcome,) = json.loads(told.stdout)["runs"]
     assert Path(outcome["verdict"]) in list_verdicts(checkout / "results")
@@ -334,13 +325,11 @@ def test_an_engine_or_a_model_that_does_not_come_up_leaves_the_other_scenarios_a
 
     monkeypatch.setattr(session, "EnginePool", DeadBench)
     monkeypatch.setattr(verb, "make_ready", refuse)
-    both = call(Machine(), "--build", "tiny-1.0", of="smoke")
-    assert both.exit_code == 1
+    both = call(Machine(), "--build", "tiny-1.0", of="smoke", status=1)
     assert f"smoke/again: {error}" in both.output
     assert ("last words" in both.output) is (status == 1)
     assert record_of(checkout).scenario.id == "smoke/padded"
-    alone = call(Machine(), "--build", "tiny-1.0", of="smoke/again")
-    assert alone.exit_code == status
+    alone = call(Machine(), "--build", "tiny-1.0", of="smoke/again", status=status)
     assert f"hybridwatch: {error}" in alone.stderr
 
 
@@ -351,7 +340,9 @@ def test_one_build_has_no_verdict(call, checkout):
     assert list_verdicts(checkout / "results") == []
 
 
-def controlled(checkout: Path, monkeypatch: Any, *, blind: bool = False) -> Result:
+def controlled(
+    checkout: Path, monkeypatch: Any, *, blind: bool = False, status: int | None = None
+) -> Result:
     make_checkout(checkout, "smoke/again")
     monkeypatch.chdir(checkout)
     monkeypatch.setattr(session, "EnginePool", ControlBench)
@@ -362,12 +353,11 @@ def controlled(checkout: Path, monkeypatch: Any, *, blind: bool = False) -> Resu
     monkeypatch.setattr(verb, "healthy_label", lambda *_: "tiny-1.0")
     monkeypatch.setattr(verb, "known_bad_label", lambda *_: bad)
     words = ("--known-bad", "--build", "tiny-1.0")
-    return CliRunner().invoke(cli, ["run", "smoke/padded", "smoke", *words])
+    return run_verb("run", "smoke/padded", "smoke", *words, status=status)
 
 
 def test_several_scenarios_end_with_one_screen(checkout, monkeypatch):
-    result = controlled(checkout, monkeypatch)
-    assert result.exit_code == 0, result.output
+    result = controlled(checkout, monkeypatch, status=0)
     lines = result.output.splitlines()
     screen = lines[next(at for at, line in enumerate(lines) if line.startswith("scenario ")) :]
     assert len(screen) <= 20
@@ -382,14 +372,13 @@ def test_several_scenarios_end_with_one_screen(checkout, monkeypatch):
     # What comes next works as printed.
     printed = result.output.partition("next:")[2].strip().splitlines()
     compare, gate, dashboard = (line.split()[1:] for line in printed)
-    assert CliRunner().invoke(cli, compare).exit_code == 1
-    assert CliRunner().invoke(cli, gate).exit_code == 0
+    run_verb(*compare, status=1)
+    run_verb(*gate, status=0)
     assert dashboard == ["dashboard"]
 
 
 def test_a_bug_that_is_not_caught_is_bad_news(checkout, monkeypatch):
-    result = controlled(checkout, monkeypatch, blind=True)
-    assert result.exit_code == 1
+    result = controlled(checkout, monkeypatch, blind=True, status=1)
     assert "0 of 2 bugs caught" in result.output
     assert "the bug was not caught: without padded-rows-prefilling this passes" in result.output
 
@@ -410,15 +399,13 @@ class StoppedMachine(Machine):
 
 def test_a_stopped_duet_keeps_its_rounds_prints_them_and_goes_on(call, checkout):
     words = (*TWO, "--phases", "duet")
-    result = call(StoppedMachine(Phase.DUET, 6), *words)
-    assert result.exit_code == 130
+    result = call(StoppedMachine(Phase.DUET, 6), *words, status=130)
     assert "duet_cpu_time" in result.output
     assert "smoke/padded: stopped in duet; what was measured is in " in result.output
     run = record_of(checkout)
     assert [trial.failure is None for trial in run.trials] == [True] * 6 + [False] * 2
     machine = Machine(noise=0.005)
-    result = call(machine, *words, "--resume")
-    assert result.exit_code == 0, result.output
+    result = call(machine, *words, "--resume", status=0)
     assert len(machine.order) == 2 * (7 - 3)
     *_, last = [read_run(path) for path in list_records(checkout / "results")]
     whole = last if last.id != run.id else read_run(list_records(checkout / "results")[0])
@@ -432,21 +419,18 @@ def test_a_round_that_one_side_alone_has_made_is_made_again(call):
     stopped = StoppedMachine(Phase.PERFORMANCE, 2 + 5)
     call(stopped, *words)
     machine = Machine(noise=0.005)
-    result = call(machine, *words, "--resume")
-    assert result.exit_code == 0, result.output
+    call(machine, *words, "--resume", status=0)
     rounds = [(Phase.PERFORMANCE, side) for at in range(2, 7) for side in ((0, 1), (1, 0))[at % 2]]
     assert machine.order == [(Phase.PERFORMANCE, 0), (Phase.PERFORMANCE, 1), *rounds]
 
 
 def test_a_run_until_decided_goes_on_with_its_contracts_alone(call, checkout):
     words = (*TWO, "--until-decided")
-    result = call(StoppedMachine(Phase.HOST_SYNC, 5), *words)
-    assert result.exit_code == 130, result.output
+    call(StoppedMachine(Phase.HOST_SYNC, 5), *words, status=130)
     stopped = record_of(checkout)
     assert {trial.phase for trial in stopped.failed(0)} == set(TIMED)
     machine = Machine(noise=0.005)
-    result = call(machine, *words, "--resume")
-    assert result.exit_code == 0, result.output
+    call(machine, *words, "--resume", status=0)
     assert {phase for phase, _ in machine.order} == set(TIMED)
     runs = [read_run(path) for path in list_records(checkout / "results")]
     (whole,) = [run for run in runs if run.id != stopped.id]
@@ -464,13 +448,11 @@ def test_a_stated_line_is_that_of_the_last_build_and_a_wrong_one_is_reported(cal
 
     monkeypatch.setattr(session, "EnginePool", Asked)
     brief = ("--phases", "contract", *TWO)
-    result = call(Machine(), *brief, "--line", "nightly")
-    assert result.exit_code == 0, result.output
+    result = call(Machine(), *brief, "--line", "nightly", status=0)
     assert [side.line for side in asked] == ["nightly", "nightly"], "two sides of one build"
     other = replace(asked[0], spec=asked[0].spec.model_copy(update={"name": "other"}), line=None)
     assert [side.line for side in on_line([other, asked[1]], "pr-1")] == [None, "pr-1"]
-    result = call(Machine(), *brief, "--line", "two words")
-    assert result.exit_code == 2
+    result = call(Machine(), *brief, "--line", "two words", status=2)
     assert "expected 1 to 64 letters" in result.output
     assert "found 'two words'" in result.output
 
@@ -481,8 +463,7 @@ def timed_in(trials: list[Trial]) -> Counter[tuple[Phase, int, bool]]:
 
 @pytest.mark.parametrize("staged", [(), ("--by-phase",)])
 def test_what_got_slower_is_measured_again_as_often_in_the_same_record(call, checkout, staged):
-    result = call(Machine(slower=0.1), *TWO, *staged)
-    assert result.exit_code == 0, result.output
+    result = call(Machine(slower=0.1), *TWO, *staged, status=0)
     run = record_of(checkout)
     again = run.second_look
     assert again is not None
@@ -496,8 +477,7 @@ def test_what_got_slower_is_measured_again_as_often_in_the_same_record(call, che
 
 def test_the_luck_of_a_start_is_not_called_a_change(call, checkout):
     """A second look at the engines of the first would say the same again: they live on."""
-    result = call(UnluckyMachine(), *TWO)
-    assert result.exit_code == 0, result.output
+    call(UnluckyMachine(), *TWO, status=0)
     report = build_report(record_of(checkout))
     timed = [one for one in report.comparisons if one.metric.id == "tpot"]
     assert [one.verdict.value for one in timed] == ["inconclusive"]
@@ -508,8 +488,7 @@ def test_the_luck_of_a_start_is_not_called_a_change(call, checkout):
 def test_a_change_on_some_starts_is_luck_and_one_on_all_is_told(call, checkout, slower, verdict):
     lucks = [luck + slower for luck in (0.1, -0.02, 0.09, -0.03, 0.11, 0.08)]
     words = ("--starts", "6", "--trials", "12", "--phases", "performance", "--no-second-look")
-    result = call(LuckyStarts(lucks), *TWO, *words)
-    assert result.exit_code == 0, result.output
+    call(LuckyStarts(lucks), *TWO, *words, status=0)
     run = record_of(checkout)
     made = Counter(one.start for one in run.trials if not one.warmup)
     assert made == dict.fromkeys(range(6), 4), "two blocks on each start"
@@ -520,9 +499,7 @@ def test_a_change_on_some_starts_is_luck_and_one_on_all_is_told(call, checkout, 
 
 @pytest.mark.parametrize("words", [(*TWO, "--until-decided"), ("--known-bad", *TWO[:2])])
 def test_starts_without_a_fixed_number_of_trials_are_refused(call, checkout, words):
-    result = call(Machine(), *words, "--starts", "2")
-    assert result.exit_code == 2
-    assert "--starts: expected" in result.output
+    assert "--starts: expected" in call(Machine(), *words, "--starts", "2", status=2).output
     assert not list_records(checkout / "results")
 
 
@@ -564,15 +541,13 @@ class MachineStoppedLate(Machine):
 
 @pytest.mark.parametrize("staged", [(), ("--by-phase",)])
 def test_a_run_stopped_in_its_second_look_keeps_the_first_which_is_whole(call, checkout, staged):
-    stopped = call(MachineStoppedLate(slower=0.1), *TWO, *staged)
-    assert stopped.exit_code == 130, stopped.output
+    call(MachineStoppedLate(slower=0.1), *TWO, *staged, status=130)
     run = record_of(checkout)
     assert run.second_look is None
     assert not list(run.failed(0))
     assert of_metric(run, "tpot") == "regression", "judged as ever"
     machine = Machine()
-    resumed = call(machine, *TWO, *staged, "--resume")
-    assert resumed.exit_code == 0, resumed.output
+    call(machine, *TWO, *staged, "--resume", status=0)
     assert machine.order == []
 
 
@@ -585,6 +560,5 @@ def test_a_policy_that_is_wrong_is_told_before_anything_is_measured(call, checko
     (checkout / "ci").mkdir(exist_ok=True)
     (checkout / "ci" / "gate.toml").write_text("[[rule]]\nmetric = 'tpot'\n")
     machine = Machine(slower=0.1)
-    result = call(machine, *TWO)
-    assert result.exit_code
+    assert call(machine, *TWO).exit_code
     assert machine.order == []

@@ -11,13 +11,12 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from rich.console import Console
 from rich.text import Text
 
 from hybridwatch.cli import run as verb
 from hybridwatch.cli.by_phase import Board
-from hybridwatch.cli.main import cli
 from hybridwatch.cli.subjects import briefly
 from hybridwatch.errors import BuildError, EngineError
 from hybridwatch.measurement import machine_state, session
@@ -29,6 +28,7 @@ from hybridwatch.records.store import list_records, list_verdicts, read_run
 from hybridwatch.scenarios.load import find
 from tests.broken_engines import TIMED, BadMachine, ControlBench, Machine
 from tests.checkout import make_checkout
+from tests.command_line import run_verb
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
 GOOD, BAD = "tiny-1.0", "tiny-1.0~padded-rows-prefilling"
@@ -51,10 +51,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def plain(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run scenarios on a machine of numbers."""
 
-    def run(machine: Machine, *words: str, of: str = "smoke") -> Result:
+    def run(machine: Machine, *words: str, of: str = "smoke", status: int | None = None) -> Result:
         monkeypatch.setattr(session, "measure", machine.measure)
         results = ("--results", str(checkout / "results"))
-        return CliRunner().invoke(cli, ["run", of, *words, *results])
+        return run_verb("run", of, *words, *results, status=status)
 
     return run
 
@@ -62,7 +62,9 @@ def plain(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resu
 @pytest.fixture
 def call(plain) -> Callable[..., Result]:
     """Run them as known-bad controls."""
-    return lambda machine, *words: plain(machine, "--known-bad", "--build", GOOD, *words)
+    return lambda machine, *words, **expected: plain(
+        machine, "--known-bad", "--build", GOOD, *words, **expected
+    )
 
 
 def runs_in(checkout: Path) -> list[Run]:
@@ -77,8 +79,7 @@ def counts(run: Run) -> Counter[Phase]:
 
 def test_contracts_of_all_come_first_then_answers_then_times(call):
     machine = BadMachine()
-    result = call(machine)
-    assert result.exit_code == 0, result.output
+    call(machine, status=0)
     stages = ["times" if phase in TIMED else phase.value for phase, _ in machine.order]
     made = [key for key, _ in groupby(zip(stages, machine.scenarios, strict=True))]
     expected = [(s, name) for s in ("contract", "accuracy", "times") for name in SCENARIOS]
@@ -184,8 +185,7 @@ def test_an_engine_that_does_not_come_up_leaves_the_others_alone(call, checkout,
             return super().identify(side)
 
     monkeypatch.setattr(session, "EnginePool", Dead)
-    result = call(BadMachine())
-    assert result.exit_code == 1
+    result = call(BadMachine(), status=1)
     assert result.output.count("smoke/again: the engine ended while starting") == 1
     assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/padded"]
 
@@ -200,9 +200,7 @@ def test_what_keeps_an_engine_from_starting_ahead_is_reported_in_its_own_turn(
             return self
 
     monkeypatch.setattr(session, "EnginePool", Draftless)
-    result = call(BadMachine())
-    assert result.exit_code == 1
-    assert result.output.count("draft model: expected a folder") == 1
+    assert call(BadMachine(), status=1).output.count("draft model: expected a folder") == 1
     assert [run.scenario.id for run in runs_in(checkout)] == ["smoke/again"]
 
 
@@ -215,9 +213,7 @@ def test_a_client_that_fails_leaves_what_was_measured_before_it(call, checkout, 
             return SimpleNamespace(make_ready=fail, start_ahead=lambda: None)
 
     monkeypatch.setattr(session, "EnginePool", Clientless)
-    result = call(BadMachine())
-    assert result.exit_code == 1
-    assert "failed: not measured: the load client ended" in result.output
+    assert "failed: not measured: the load client ended" in call(BadMachine(), status=1).output
     for run in runs_in(checkout):
         assert counts(run) == {Phase.CONTRACT: 1, Phase.ACCURACY: 1}
         assert {trial.phase for trial in run.failed(0)} == set(TIMED)
@@ -239,8 +235,7 @@ class StoppedMachine(BadMachine):
 
 def test_a_stop_keeps_whole_phases_and_says_what_is_lacking(call, checkout):
     machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
-    result = call(machine)
-    assert result.exit_code == 130
+    result = call(machine, status=130)
     assert "smoke/again: stopped in performance; what was measured is in " in result.output
     assert "smoke/padded: stopped in accuracy; what was measured is in " in result.output
     again, padded = runs_in(checkout)
@@ -292,8 +287,7 @@ FOUND = "padded_rows_prefilling 0 \N{RIGHTWARDS ARROW} 7"
     ],
 )
 def test_a_stop_shows_what_was_found_until_then(plain, words, phase, rows):
-    stopped = plain(StoppedMachine(phase, "smoke/padded"), *words)
-    assert stopped.exit_code == 130
+    stopped = plain(StoppedMachine(phase, "smoke/padded"), *words, status=130)
     lines = [" ".join(line.split()) for line in stopped.output.splitlines()]
     assert [line for line in lines if line.startswith(tuple(f"{s} " for s in SCENARIOS))] == rows
     assert "failed" not in stopped.output
@@ -303,8 +297,7 @@ def test_a_stop_shows_what_was_found_until_then(plain, words, phase, rows):
 @pytest.mark.parametrize("words", [("--known-bad", "--build", GOOD), TWO, ("--build", GOOD)])
 def test_a_stop_of_one_scenario_blames_nothing_that_nobody_made(plain, words):
     machine = StoppedMachine(Phase.ACCURACY, "smoke/padded")
-    stopped = plain(machine, *words, of="smoke/padded")
-    assert stopped.exit_code == 130
+    stopped = plain(machine, *words, of="smoke/padded", status=130)
     assert "smoke/padded: stopped in accuracy; what was measured is in " in stopped.output
     assert "padded_rows_prefilling" in stopped.output
     assert "failed" not in stopped.output
@@ -313,8 +306,7 @@ def test_a_stop_of_one_scenario_blames_nothing_that_nobody_made(plain, words):
 
 def test_a_bug_that_a_stopped_run_has_not_seen_is_not_missed(call):
     machine = StoppedMachine(Phase.ACCURACY, "smoke/again", blind=True)
-    stopped = call(machine)
-    assert stopped.exit_code == 130
+    stopped = call(machine, status=130)
     assert "missed" not in stopped.output.lower()
     assert "not caught" not in stopped.output
 
@@ -334,15 +326,11 @@ def test_a_stopped_run_does_not_read_as_whole(call, checkout):
     call(machine)
     for run in runs_in(checkout):
         words = ("compare", run.id, "--results", str(checkout / "results"), "--json")
-        report = json.loads(CliRunner().invoke(cli, words).stdout)
+        report = json.loads(run_verb(*words).stdout)
         verdicts = {one["metric"]: one["verdict"] for one in report["comparisons"]}
         assert verdicts["contract.padded_rows_prefilling"] == "regression"
         assert verdicts["accuracy.unknown"] == verdicts["output_throughput"] == "failed"
         assert len(report["failures"]) == 6
-
-
-def whole_runs_in(checkout: Path) -> list[Run]:
-    return [run for run in runs_in(checkout) if not is_stopped(run)]
 
 
 def test_a_stopped_run_goes_on_with_what_it_lacks(call, checkout):
@@ -352,15 +340,14 @@ def test_a_stopped_run_goes_on_with_what_it_lacks(call, checkout):
     assert line.endswith("--resume")
     assert interrupted == "hybridwatch: interrupted"
     machine = BadMachine()
-    result = call(machine, "--resume")
-    assert result.exit_code == 0, result.output
+    call(machine, "--resume", status=0)
     untimed = [
         (phase, scenario)
         for (phase, _), scenario in zip(machine.order, machine.scenarios, strict=True)
         if phase not in TIMED
     ]
     assert set(untimed) == {(Phase.ACCURACY, "smoke/padded")}
-    whole = whole_runs_in(checkout)
+    whole = [run for run in runs_in(checkout) if not is_stopped(run)]
     assert [run.scenario.id for run in whole] == SCENARIOS
     for run in whole:
         wanted = {Phase.CONTRACT: 1, Phase.ACCURACY: 1, Phase.PERFORMANCE: 2, Phase.HOST_SYNC: 1}
@@ -379,8 +366,7 @@ def test_what_was_finished_before_a_stop_is_shown_and_not_repeated(call, checkou
         [name, "caught"] for name in SCENARIOS
     ]  # fmt: skip
     machine = BadMachine()
-    result = call(machine, "--resume")
-    assert result.exit_code == 0, result.output
+    result = call(machine, "--resume", status=0)
     assert "going on: 1 scenario measured before" in result.output
     assert set(machine.scenarios) == {"smoke/padded"}
     assert {phase for phase, _ in machine.order} == set(TIMED)
@@ -413,16 +399,13 @@ def test_trials_of_another_build_are_not_put_into_one_run(call, monkeypatch):
     call(StoppedMachine(Phase.ACCURACY, "smoke/padded"))
     monkeypatch.setattr(session, "EnginePool", Edited)
     machine = BadMachine()
-    result = call(machine, "--resume")
-    assert result.exit_code == 1
-    assert result.output.count("builds: expected as in run ") == 2
+    assert call(machine, "--resume", status=1).output.count("builds: expected as in run ") == 2
     assert machine.order == []
 
 
 def test_a_stop_before_any_whole_phase_leaves_nothing(call, checkout):
     machine = StoppedMachine(Phase.CONTRACT, "smoke/again")
-    result = call(machine)
-    assert result.exit_code == 130
+    call(machine, status=130)
     assert list_records(checkout / "results") == []
 
 
@@ -457,8 +440,7 @@ def test_a_terminal_has_a_line_for_each_scenario() -> None:
 
 def test_one_build_alone_is_measured_by_phase_too_and_shows_what_it_has_measured(plain, checkout):
     machine = Machine(noise=0.0)
-    done = plain(machine, "--build", GOOD, "--by-phase", "--phases", "contract,accuracy")
-    assert done.exit_code == 0, done.output
+    done = plain(machine, "--build", GOOD, "--by-phase", "--phases", "contract,accuracy", status=0)
     made = [phase for phase, _ in groupby(phase for phase, _ in machine.order)]
     assert made == [Phase.CONTRACT, Phase.ACCURACY]
     assert [len(run.builds) for run in runs_in(checkout)] == [1, 1]

@@ -5,11 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from hybridwatch.cli import controls
-from hybridwatch.cli import run as run_verb
-from hybridwatch.cli.main import cli
+from hybridwatch.cli import run as measuring
 from hybridwatch.cli.scenarios import init_command as init_command
 from hybridwatch.cli.scenarios import make_home
 from hybridwatch.cli.scenarios import scenarios_command as command
@@ -25,8 +24,9 @@ from hybridwatch.scenarios.load import find, survey
 from hybridwatch_lab.mutants.table import catalogue
 from tests.builders import BASELINE, CONTENDER, a_run
 from tests.checkout import BUILDS, EXAMPLE, make_checkout
-
-SHIPPED = Path(__file__).parents[3] / "scenarios"
+from tests.command_line import run_verb
+from tests.refusals import refusal
+from tests.shipped import ROOT, SCENARIOS
 
 
 @pytest.fixture
@@ -37,13 +37,12 @@ def root(tmp_path: Path) -> Path:
     return folder.parent
 
 
-def call(root: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(command, [*arguments, "--root", str(root)], env={"COLUMNS": "160"})
+def call(root: Path, *arguments: str, status: int | None = None) -> Result:
+    return run_verb(*arguments, "--root", root, of=command, env={"COLUMNS": "160"}, status=status)
 
 
 def test_the_list_names_id_and_fix_and_with_all_the_first_sentence(root):
-    result = call(root)
-    assert result.exit_code == 0
+    result = call(root, status=0)
     assert "smoke/stale-rows" in result.stdout
     assert "padded-rows-prefilling" in result.stdout
     assert "Rows go stale." not in result.stdout
@@ -53,17 +52,16 @@ def test_the_list_names_id_and_fix_and_with_all_the_first_sentence(root):
 
 
 def test_the_list_of_what_is_shipped_is_a_line_each_at_80_columns():
-    result = CliRunner().invoke(command, ["--root", str(SHIPPED)], env={"COLUMNS": "80"})
+    result = run_verb("--root", SCENARIOS, of=command, env={"COLUMNS": "80"})
     lines = result.stdout.splitlines()
-    assert len(lines) == len(list(SHIPPED.rglob("*.toml"))) + 2
+    assert len(lines) == len(list(SCENARIOS.rglob("*.toml"))) + 2
     assert "\N{HORIZONTAL ELLIPSIS}" not in result.stdout
 
 
 def test_check_tells_every_bad_file_and_ends_with_2(root):
     (root / "smoke" / "bad.toml").write_text(EXAMPLE.replace("seed = 7", "seed = -1"))
     (root / "smoke" / "worse.toml").write_text("why")
-    result = call(root, "--check")
-    assert result.exit_code == 2
+    result = call(root, "--check", status=2)
     assert "valid." in result.stdout
     assert result.stderr.splitlines() == [
         (
@@ -78,16 +76,14 @@ def test_check_tells_every_bad_file_and_ends_with_2(root):
 
 
 def test_check_is_silent_about_good_files_but_for_their_number(root):
-    result = call(root, "--check")
-    assert result.exit_code == 0
+    result = call(root, "--check", status=0)
     assert result.stdout.endswith("valid.\n")
     assert result.stderr == ""
 
 
 def test_json_has_scenarios_and_problems(root):
     (root / "smoke" / "bad.toml").write_text("")
-    result = call(root, "--json")
-    assert result.exit_code == 2
+    result = call(root, "--json", status=2)
     answer = json.loads(result.stdout)
     by_id = {scenario["id"]: scenario for scenario in answer["scenarios"]}
     assert by_id["smoke/stale-rows"]["fix"] == "padded-rows-prefilling"
@@ -97,9 +93,8 @@ def test_json_has_scenarios_and_problems(root):
 
 def test_without_root_the_checkout_is_listed(tmp_path, monkeypatch):
     monkeypatch.delenv("HYBRIDWATCH_HOME", raising=False)
-    monkeypatch.chdir(SHIPPED / "smoke")
-    result = CliRunner().invoke(command, ["--check"])
-    assert result.exit_code == 0, result.stderr
+    monkeypatch.chdir(SCENARIOS / "smoke")
+    run_verb("--check", of=command, status=0)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +112,7 @@ def test_a_model_that_is_not_there_is_reported_before_anything_is_measured(root,
     assert line in EXAMPLE
     text = EXAMPLE.replace(line, wrong, 1)
     (root / "smoke" / "of-nothing.toml").write_text(text)
-    result = call(root, "--check")
-    assert result.exit_code == 2
+    result = call(root, "--check", status=2)
     assert result.stdout == "1 scenario is valid.\n"
     (told,) = result.stderr.splitlines()
     assert told.startswith(f"ScenarioError: scenarios/smoke/of-nothing: {key}: expected a folder '")
@@ -157,9 +151,7 @@ def test_without_names_each_build_gets_what_it_can_run():
 def test_what_is_named_is_taken_or_refused():
     assert ids(("gpu",), "gpu-1.0~padded-rows-prefilling") == ["gpu/fast"]
     for named in (("gpu",), ("smoke", "gpu/fast")):
-        with pytest.raises(BuildError) as caught:
-            ids(named, "tiny-1.0")
-        assert str(caught.value) == MISFIT
+        assert refusal(BuildError, ids, named, "tiny-1.0") == MISFIT
     with pytest.raises(BuildError, match="gpu/fast needs the accelerator cuda"):
         ids(("gpu",), "gpu-1.0", "tiny-1.0")
 
@@ -184,9 +176,11 @@ def test_a_name_of_nothing_is_reported_before_builds_are_asked():
 @pytest.mark.parametrize("verb", ["run", "controls"])
 @pytest.mark.usefixtures("checkout")
 def test_a_gpu_scenario_on_a_cpu_build_is_one_line_and_status_2(verb, monkeypatch):
-    monkeypatch.setattr(run_verb, "run_session", lambda _: pytest.fail("nothing is to be measured"))
+    monkeypatch.setattr(
+        measuring, "run_session", lambda _: pytest.fail("nothing is to be measured")
+    )
     monkeypatch.setattr(controls, "run_session", lambda _: pytest.fail("nothing either"))
-    result: Result = CliRunner().invoke(cli, [verb, "gpu", "--build", "tiny-1.0"])
+    result: Result = run_verb(verb, "gpu", "--build", "tiny-1.0")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == f"hybridwatch: {MISFIT}\n"
 
@@ -194,7 +188,7 @@ def test_a_gpu_scenario_on_a_cpu_build_is_one_line_and_status_2(verb, monkeypatc
 @pytest.mark.parametrize("verb", ["run", "controls"])
 @pytest.mark.usefixtures("checkout")
 def test_a_gpu_build_that_is_not_installed_is_one_line_and_status_2(verb):
-    result = CliRunner().invoke(cli, [verb, "gpu", "--build", "gpu-1.0"])
+    result = run_verb(verb, "gpu", "--build", "gpu-1.0")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("hybridwatch: ")
     assert "gpu-1.0" in result.stderr
@@ -222,7 +216,7 @@ def speed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[SessionReques
 
 
 def test_speed_alone_has_no_control_and_is_left_out_aloud(speed):
-    result = CliRunner().invoke(cli, ["controls", "smoke", "--build", "tiny-1.0"])
+    result = run_verb("controls", "smoke", "--build", "tiny-1.0")
     assert "left out: no control, only speed is measured: smoke/speed" in result.output
     assert [request.scenario.id for request in speed] == ["smoke/padded"]
 
@@ -230,7 +224,7 @@ def test_speed_alone_has_no_control_and_is_left_out_aloud(speed):
 def test_a_scenario_without_a_fix_is_controlled_by_two_healthy_sides(speed, checkout):
     text = EXAMPLE.replace('fix = "padded-rows-prefilling"', 'fix = "none"')
     (checkout / "scenarios" / "smoke" / "speed.toml").write_text(text)
-    result = CliRunner().invoke(cli, ["controls", "smoke/speed", "--build", "tiny-1.0"])
+    result = run_verb("controls", "smoke/speed", "--build", "tiny-1.0")
     assert "smoke/speed: no known-bad side: the mutants are its control" in result.output
     assert [len(request.sides) for request in speed] == [2]
     assert (result.output.count("a-a"), result.output.count("known-bad")) == (1, 1)
@@ -249,7 +243,7 @@ def test_what_has_no_fix_to_take_out_is_left_out_of_known_bad(checkout):
 
 
 def test_nothing_but_speed_is_a_wrong_call(speed):
-    result = CliRunner().invoke(cli, ["controls", "smoke/speed", "--build", "tiny-1.0"])
+    result = run_verb("controls", "smoke/speed", "--build", "tiny-1.0")
     said = "nothing to control: no control, only speed is measured: smoke/speed"
     assert (result.exit_code, result.stderr) == (2, f"hybridwatch: {said}\n")
     assert speed == []
@@ -275,12 +269,8 @@ def test_a_release_chooses_where_nobody_does(checkout, release, accelerator, run
     assert find_model_runner(scenario, replace(side, spec=spec, model_runner="v1")) == "v1"
 
 
-ROOT = Path(__file__).parents[3]
-
-
 def test_the_files_are_named_and_the_next_commands(tmp_path):
-    outcome = CliRunner().invoke(init_command, [str(tmp_path / "mine")])
-    assert outcome.exit_code == 0, outcome.output
+    outcome = run_verb(tmp_path / "mine", of=init_command, status=0)
     written = {path for path in (tmp_path / "mine").rglob("*") if path.is_file()}
     assert {str(path) for path in written} <= set(outcome.output.split())
     assert f"cd {tmp_path / 'mine'}" in outcome.output
@@ -317,6 +307,6 @@ def test_nothing_is_written_where_one_of_the_files_is(tmp_path):
 
 
 def test_a_checkout_is_no_place_for_a_home():
-    outcome = CliRunner().invoke(init_command, [str(ROOT)])
+    outcome = run_verb(ROOT, of=init_command)
     assert isinstance(outcome.exception, BuildError)
     assert "is a checkout" in str(outcome.exception)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hybridwatch.cli.main import cli
+from tests.command_line import run_verb
 from tests.unit.database.stores import add
 from tests.waiting import LIMIT_S, own_port, wait_until
 
@@ -42,9 +42,7 @@ def test_it_answers_on_loopback_under_a_name_that_was_given(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("words", [["--require-token"], ["--host", "0.0.0.0"]])  # noqa: S104
-def test_reading_needs_a_token_where_it_is_wanted_or_others_reach_it(
-    tmp_path: Path, words: list[str]
-) -> None:
+def test_reading_needs_a_token_where_it_is_wanted_or_others_reach_it(tmp_path, words) -> None:
     add(tmp_path, 1)
     port = own_port()
     all_words = ["serve", "--api", "--results", str(tmp_path), "--port", str(port), *words]
@@ -56,16 +54,13 @@ def test_reading_needs_a_token_where_it_is_wanted_or_others_reach_it(
 
 
 def test_it_needs_a_folder_and_to_be_told_what_to_serve(tmp_path: Path) -> None:
-    nowhere = CliRunner().invoke(cli, ["serve", "--api", "--results", str(tmp_path / "none")])
-    assert nowhere.exit_code == 2
+    nowhere = run_verb("serve", "--api", "--results", tmp_path / "none", status=2)
     assert "expected a folder of records" in nowhere.output
-    untold = CliRunner().invoke(cli, ["serve", "--results", str(tmp_path)])
-    assert untold.exit_code == 2
-    assert "--api" in untold.output
+    assert "--api" in run_verb("serve", "--results", tmp_path, status=2).output
 
 
-def call(results: Path, *words: str) -> Result:
-    return CliRunner().invoke(cli, ["token", *words, "--results", str(results)])
+def call(results: Path, *words: str, status: int | None = None) -> Result:
+    return run_verb("token", *words, "--results", results, status=status)
 
 
 def listed(results: Path) -> list[dict[str, object]]:
@@ -75,10 +70,8 @@ def listed(results: Path) -> list[dict[str, object]]:
 
 def test_a_token_is_printed_once_listed_and_revoked(tmp_path: Path) -> None:
     assert listed(tmp_path) == []
-    made = call(
-        tmp_path, "make", "ci [bold]", "--scope", "ingest", "--scope", "read", "--days", "9"
-    )
-    assert made.exit_code == 0
+    words = ("make", "ci [bold]", "--scope", "ingest", "--scope", "read", "--days", "9")
+    made = call(tmp_path, *words, status=0)
     assert made.stdout.startswith("hw_")
     assert len(made.stdout.split()) == 1
     (one,) = listed(tmp_path)
@@ -87,7 +80,7 @@ def test_a_token_is_printed_once_listed_and_revoked(tmp_path: Path) -> None:
     shown = call(tmp_path, "list").output
     assert "ci [bold]" in shown
     assert made.stdout.strip() not in shown
-    assert call(tmp_path, "revoke", "ci [bold]").exit_code == 0
+    call(tmp_path, "revoke", "ci [bold]", status=0)
     assert [one["valid"] for one in listed(tmp_path)] == [False]
     assert "revoked" in call(tmp_path, "list").output
 
@@ -102,10 +95,8 @@ def test_a_token_is_printed_once_listed_and_revoked(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_call_says_what_is_wrong(tmp_path: Path, words: list[str], said: str) -> None:
-    refused = call(tmp_path, *words)
-    assert refused.exit_code == 2
-    assert said in refused.output
+    assert said in call(tmp_path, *words, status=2).output
 
 
 def test_it_needs_a_folder(tmp_path: Path) -> None:
-    assert call(tmp_path / "none", "list").exit_code == 2
+    call(tmp_path / "none", "list", status=2)

@@ -11,12 +11,12 @@ from typing import Any, Final
 from unicodedata import category
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hybridwatch.cli.main import cli
 from hybridwatch.pages.screens import SCREENS
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
+from tests.command_line import run_verb
 from tests.store_builders import REGRESSED, run, scenario
 
 STEERING: Final = "\x1b[2J\x07\u202egnp\u2066\x9b31m"
@@ -34,7 +34,7 @@ def hostile(text: str = STEERING) -> Run:
 
 
 def invoke(*words: str | Path) -> Result:
-    done = CliRunner().invoke(cli, list(map(str, words)))
+    done = run_verb(*words)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 

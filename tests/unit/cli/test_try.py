@@ -6,10 +6,8 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.report import build_report
-from hybridwatch.cli.main import cli
 from hybridwatch.cli.outcome import RunOutcome
 from hybridwatch.cli.try_source import _slowness
 from hybridwatch.engines.builds import load_builds
@@ -21,6 +19,7 @@ from hybridwatch.scenarios.load import find
 from tests.broken_engines import BadMachine, Machine, MadeUpBench
 from tests.builders import BASELINE, a_comparison, noisy
 from tests.checkout import a_copy, an_environment, make_home
+from tests.command_line import run_verb
 
 SCENARIOS = ["smoke/again", "smoke/padded"]
 
@@ -46,9 +45,9 @@ def engines(tmp_path, monkeypatch):
     return made
 
 
-def call(tmp_path, *words):
+def call(tmp_path, *words, status=None):
     results = ("--results", str(tmp_path / "results"))
-    return CliRunner().invoke(cli, ["try", *map(str, words), *results])
+    return run_verb("try", *words, *results, status=status)
 
 
 def phases_of(machine):
@@ -57,8 +56,7 @@ def phases_of(machine):
 
 def test_contracts_come_first_and_what_they_show_is_the_answer(engines, tmp_path):
     machine = engines(BadMachine())
-    done = call(tmp_path, a_copy(tmp_path, worker="rows = 2\n"))
-    assert done.exit_code == 1, done.output
+    done = call(tmp_path, a_copy(tmp_path, worker="rows = 2\n"), status=1)
     assert "Python files that differ from the wheel's: v1/worker.py" in done.output
     assert phases_of(machine) == [Phase.CONTRACT, Phase.ACCURACY], "nothing is timed any more"
     assert {side for _, side in machine.order} == {0, 1}
@@ -71,8 +69,7 @@ def test_contracts_come_first_and_what_they_show_is_the_answer(engines, tmp_path
 
 def test_a_build_that_is_right_but_slower_is_worse(engines, tmp_path):
     machine = engines(Machine(slower=0.06, noise=0.005))
-    done = call(tmp_path, a_copy(tmp_path))
-    assert done.exit_code == 1, done.output
+    done = call(tmp_path, a_copy(tmp_path), status=1)
     assert phases_of(machine)[:2] == [Phase.CONTRACT, Phase.ACCURACY]
     assert set(machine.order) == {(phase, side) for phase in USUAL_PHASES for side in range(2)}
     assert "worse than tiny-1.0 in smoke/again: tpot" in done.output
@@ -81,8 +78,7 @@ def test_a_build_that_is_right_but_slower_is_worse(engines, tmp_path):
 
 def test_nothing_is_found_in_a_build_that_is_as_good(engines, tmp_path):
     machine = engines(Machine(noise=0.005))
-    done = call(tmp_path, a_copy(tmp_path))
-    assert done.exit_code == 0, done.output
+    done = call(tmp_path, a_copy(tmp_path), status=0)
     assert "nothing worse than tiny-1.0 in 2 scenarios" in done.output
     assert "not timed" not in done.output
     timed = {
@@ -96,8 +92,7 @@ def test_nothing_is_found_in_a_build_that_is_as_good(engines, tmp_path):
 def test_phases_that_are_named_are_measured_whatever_else_is_wrong(engines, tmp_path):
     machine = engines(BadMachine())
     words = ("smoke/padded", "--phases", "contract,performance", "--json")
-    done = call(tmp_path, a_copy(tmp_path), *words)
-    assert done.exit_code == 1, done.output
+    done = call(tmp_path, a_copy(tmp_path), *words, status=1)
     assert set(phases_of(machine)) == {Phase.CONTRACT, Phase.PERFORMANCE}
     assert set(machine.scenarios) == {"smoke/padded"}
     found = json.loads(done.stdout)
@@ -107,8 +102,7 @@ def test_phases_that_are_named_are_measured_whatever_else_is_wrong(engines, tmp_
 
 def test_time_that_is_over_before_anything_is_timed(engines, tmp_path):
     machine = engines(Machine())
-    done = call(tmp_path, a_copy(tmp_path), "--max-minutes", "0.000001")
-    assert done.exit_code == 0, done.output
+    done = call(tmp_path, a_copy(tmp_path), "--max-minutes", "0.000001", status=0)
     assert phases_of(machine) == [Phase.CONTRACT, Phase.ACCURACY]
     assert "not timed: smoke/again, smoke/padded" in done.output
 
@@ -116,8 +110,7 @@ def test_time_that_is_over_before_anything_is_timed(engines, tmp_path):
 def test_environment_names_no_release_by_itself(engines, tmp_path):
     machine = engines(Machine())
     an_environment(tmp_path / "env")
-    done = call(tmp_path, tmp_path / "env" / "bin" / "python")
-    assert done.exit_code == 2
+    done = call(tmp_path, tmp_path / "env" / "bin" / "python", status=2)
     assert "mine: has no release below it; --base names the one to compare with" in done.output
     assert machine.order == []
 
@@ -133,8 +126,7 @@ def test_the_first_answer_is_of_what_answers_quickly():
 def test_the_answer_says_what_was_not_looked_at(engines, tmp_path):
     engines(Machine())
     words = ("--phases", "contract", "--json")
-    done = call(tmp_path, a_copy(tmp_path), *words)
-    assert done.exit_code == 0, done.output
+    done = call(tmp_path, a_copy(tmp_path), *words, status=0)
     assert "nothing worse than tiny-1.0 in 2 scenarios: contracts\n" in done.stderr
     assert "not looked at: answers, times, host reads" in done.stderr
     assert "both sides of each in turn: contracts\n" in done.stderr, "no other stage is announced"
@@ -168,8 +160,7 @@ def test_the_table_heads_its_columns_by_what_is_in_them(engines, tmp_path):
 
 def test_times_that_settle_nothing_say_what_it_would_take(engines, tmp_path):
     engines(Machine(slower=0.08, noise=0.3))
-    done = call(tmp_path, a_copy(tmp_path), "smoke/padded")
-    assert done.exit_code == 0, done.output
+    done = call(tmp_path, a_copy(tmp_path), "smoke/padded", status=0)
     assert "Could only have seen changes above " in done.output
     assert "\nit would take " in done.output
     command = "hybridwatch run smoke/padded --build tiny-1.0 --build mine --phases duet"

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.unit.database.speed FOLDER [--build] [--json]
+    python -m tests.unit.database.speed FOLDER [--build]
 
 Processor time is what this process used; on a machine that others use, that is the number to
 look at, and the time on the clock is more. Memory is the resident set after the step, as Linux
@@ -11,13 +11,12 @@ judged again, so it must be a store that nobody misses: one by ``tests.unit.data
 Which database it is, ``HYBRIDWATCH_DATABASE`` says.
 """
 
-import json
 import resource
 import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -92,16 +91,12 @@ def _resident_mib() -> float:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--build", is_flag=True, help="Also judge every record again.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(folder: Path, build: bool, as_json: bool) -> None:
+def command(folder: Path, build: bool) -> None:
     """Measure the database of FOLDER, a made-up store."""
     try:
         steps = measure(folder, build=build)
     except HybridwatchError as error:
         sys.exit(f"hybridwatch: {error}")
-    if as_json:
-        click.echo(json.dumps([asdict(step) for step in steps], indent=2))
-        return
     click.echo(f"{'step':32}{'processor':>12}{'clock':>10}{'memory':>12}")
     for step in steps:
         click.echo(

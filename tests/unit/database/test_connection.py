@@ -19,12 +19,11 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.database.writing import put_in_place
 from hybridwatch.errors import DatabaseError, TriageError
 from tests.postgres import MISSING, Server, running, schema_of
+from tests.shipped import ROOT
 from tests.unit.analysis.alerts.builders import alert_of, noon, note
 from tests.unit.database.stores import add, opened
 from tests.unit.database.test_update import LARGE, answers_of
 from tests.waiting import wait_until
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_it_lies_next_to_the_records_and_readers_do_not_wait(tmp_path):

@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.database.queries import open_index
 from hybridwatch.records.fields import LARGEST, LONGEST_NAME, SMALLEST
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from tests.builders import Trials, a_comparison
+from tests.command_line import run_verb
 
 SIDE: dict[str, Trials] = {
     "ttft": (0.04, 0.05, 0.06, 0.04, 0.05, 0.06, 0.05),
@@ -59,7 +58,7 @@ EXTREMES: dict[str, Run] = {
 )
 def test_extremes_have_an_answer_from_every_verb(tmp_path: Path, extreme: Run, words) -> None:
     write_run(tmp_path, extreme)
-    answer = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
+    answer = run_verb(*words, "--results", tmp_path)
     assert answer.exception is None or isinstance(answer.exception, SystemExit), answer
     assert answer.exit_code in {0, 1}, answer.output
     if "--json" in words:

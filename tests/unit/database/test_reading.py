@@ -25,18 +25,17 @@ from hybridwatch.database.reading import list_stamped, read_rows, unpacked
 from hybridwatch.database.schema import DERIVED, ROWS_VERSION
 from hybridwatch.history.entry import Entry, load_entry, load_trials
 from hybridwatch.records.store import list_records
+from tests.shipped import RESULTS
 from tests.unit.database import synthetic
 from tests.unit.database.stores import add, opened
 from tests.versions import Version, check_version
-
-COMMITTED = Path(__file__).parents[3] / "results"
 
 
 @pytest.fixture(scope="module", params=["committed", "made up"])
 def store(request, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("store")
     if request.param == "committed":
-        shutil.copytree(COMMITTED / "records", folder / "records")
+        shutil.copytree(RESULTS / "records", folder / "records")
     else:
         synthetic.write_store(folder, 6 * synthetic.VALUES_PER_RUN, seed=3)
     return folder
@@ -182,7 +181,7 @@ def rows_of(results: Path) -> dict[str, Any]:
 
 def test_rows_move_only_together_with_their_version(golden, tmp_path) -> None:
     columns = {"columns": {table.name: str(CreateTable(table)) for table in DERIVED}}
-    rows = rows_of(COMMITTED) | rows_of(constructed(tmp_path))
+    rows = rows_of(RESULTS) | rows_of(constructed(tmp_path))
     check_version(golden, GOLDEN, VERSION, columns | rows)
 
 

@@ -1,12 +1,12 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.database.reading import list_stamped
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.store import list_records, write_run
 from tests.builders import a_run
+from tests.command_line import run_verb
 from tests.store_builders import read_all
 from tests.unit.database import speed, synthetic
 from tests.unit.database.stores import opened
@@ -48,8 +48,7 @@ def test_equal_seeds_give_equal_bytes(store, tmp_path):
 
 @pytest.mark.parametrize("inside", ["results", "results/deep/er"])
 def test_real_results_are_never_mixed_with_made_up_ones(tmp_path, inside):
-    answer = CliRunner().invoke(synthetic.command, [str(tmp_path / inside), "--values", "1"])
-    assert answer.exit_code == 1
+    answer = run_verb(tmp_path / inside, "--values", "1", of=synthetic.command, status=1)
     assert "do not belong" in answer.output
     assert not (tmp_path / "results").exists()
 

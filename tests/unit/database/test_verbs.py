@@ -6,17 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hybridwatch.cli.main import cli
 from hybridwatch.database import connection
+from tests.command_line import run_verb
 from tests.unit.database.stores import add, opened
 
 PAGE = Path(__file__).parents[3] / "docs" / "database.md"
 
 
-def ask_sql(results: Path, *words: str) -> Result:
-    return CliRunner().invoke(cli, ["sql", *words, "--results", str(results)])
+def ask_sql(results: Path, *words: str, status: int | None = None) -> Result:
+    return run_verb("sql", *words, "--results", results, status=status)
 
 
 @pytest.fixture
@@ -58,9 +58,7 @@ def test_answers_are_the_same_as_a_table_csv_and_json(results):
 )
 def test_what_is_no_question_is_refused_in_one_line_and_changes_nothing(results, statement):
     before = opened(results).index.counts
-    answer = ask_sql(results, statement)
-    assert answer.exit_code == 2
-    assert len(str(answer.exception).splitlines()) <= 1
+    assert len(str(ask_sql(results, statement, status=2).exception).splitlines()) <= 1
     assert opened(results).index.counts == before
 
 
@@ -73,19 +71,17 @@ def test_every_worked_question_of_the_page_has_an_answer(results):
     found = worked_questions()
     assert len(found) == 5
     for statement in found:
-        answer = ask_sql(results, statement.replace("\\\n", ""), "--json")
-        assert answer.exit_code == 0, f"{statement}: {answer.output}"
+        answer = ask_sql(results, statement.replace("\\\n", ""), "--json", status=0)
         assert json.loads(answer.stdout), statement
 
 
-def ask_index(*words: str):
-    return CliRunner().invoke(cli, ["index", *words])
+def ask_index(*words: str, status: int | None = None):
+    return run_verb("index", *words, status=status)
 
 
 def test_says_what_the_index_holds_and_leaves_it_for_the_dashboard(tmp_path):
     add(tmp_path, 1)
-    answer = ask_index("--results", str(tmp_path))
-    assert answer.exit_code == 0
+    answer = ask_index("--results", str(tmp_path), status=0)
     assert answer.stdout == "1 record, 34 values, 4 verdicts\n"
     assert opened(tmp_path).read == 0
 
@@ -94,8 +90,7 @@ def test_broken_records_are_named_but_do_not_stop_it(tmp_path):
     add(tmp_path, 1)
     broken = add(tmp_path, 2)
     broken.write_text("\x1b[31mno record")
-    answer = ask_index("--results", str(tmp_path))
-    assert answer.exit_code == 0
+    answer = ask_index("--results", str(tmp_path), status=0)
     assert answer.stdout.startswith("2 records, 34 values")
     assert broken.name in answer.stderr
     assert "\x1b" not in answer.stderr
@@ -121,30 +116,25 @@ def test_rebuild_reads_everything_again(tmp_path):
     add(tmp_path, 1)
     ask_index("--results", str(tmp_path))
     opened(tmp_path)
-    answer = ask_index("--results", str(tmp_path), "--rebuild")
-    assert answer.exit_code == 0
+    answer = ask_index("--results", str(tmp_path), "--rebuild", status=0)
     assert answer.stdout == "1 record, 34 values, 4 verdicts\n"
 
 
 def test_index_that_cannot_be_kept_is_said(tmp_path):
     add(tmp_path, 1)
     (tmp_path / "hybridwatch.sqlite").mkdir()
-    answer = ask_index("--results", str(tmp_path))
-    assert answer.exit_code == 0
-    assert "could not be written" in answer.stderr
+    assert "could not be written" in ask_index("--results", str(tmp_path), status=0).stderr
 
 
 def test_folder_that_is_none_is_a_wrong_call(tmp_path):
-    answer = ask_index("--results", str(tmp_path / "none"))
-    assert answer.exit_code == 2
+    answer = ask_index("--results", str(tmp_path / "none"), status=2)
     assert "expected a folder of records" in answer.output
 
 
 def test_no_other_file_is_opened(tmp_path):
     add(tmp_path, 1)
     other = tmp_path / "other.sqlite"
-    answer = ask_sql(tmp_path, f"ATTACH '{other}' AS other")
-    assert answer.exit_code == 2
+    answer = ask_sql(tmp_path, f"ATTACH '{other}' AS other", status=2)
     assert "expected tables of this database alone, found another file" in answer.output
     assert not other.exists()
 
@@ -153,6 +143,5 @@ def test_a_statement_without_an_end_is_given_up(tmp_path, monkeypatch):
     add(tmp_path, 1)
     monkeypatch.setattr(connection, "_LONGEST_STATEMENT_S", 0.2)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
-    answer = ask_sql(tmp_path, endless)
-    assert answer.exit_code == 2
+    answer = ask_sql(tmp_path, endless, status=2)
     assert "the statement: expected an answer in 120 s, found none" in answer.output

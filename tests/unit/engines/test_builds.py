@@ -12,6 +12,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.system.home import home
 from tests.checkout import BUILDS as TINY
+from tests.mistakes import read_mistakes
 
 CHECKOUT = Path(__file__).parents[3]
 KNOWN = (*RUNNERS, *FIXES, *FAULTS)
@@ -118,87 +119,14 @@ def test_a_label_chooses_a_model_runner_and_names_it_first(checkout):
     assert parse_label("tiny-1.0", checkout).model_runner is None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("huge-2.0", '"huge-2.0" is no engine build of engine/builds.toml; known: tiny-1.0'),
-        (
-            "tiny-1.1",
-            (
-                '"tiny-1.1" is no engine build of engine/builds.toml; did you mean "tiny-1.0"? '
-                "(known: tiny-1.0)"
-            ),
-        ),
-        ("", '"" is no engine build of engine/builds.toml; known: tiny-1.0'),
-        ("tiny-1.0~xyz", f'tiny-1.0~xyz: "xyz" is no fix; known: {", ".join(KNOWN)}'),
-        (
-            "tiny-1.0~padded-rows",
-            (
-                'tiny-1.0~padded-rows: "padded-rows" is no fix; '
-                'did you mean "stale-padded-rows" or "padded-rows-prefilling"? '
-                f"(known: {', '.join(KNOWN)})"
-            ),
-        ),
-        ("tiny-1.0~", f'tiny-1.0~: "" is no fix; known: {", ".join(KNOWN)}'),
-        (
-            "tiny-1.0~stale-block-table+stale-block-table",
-            "tiny-1.0~stale-block-table+stale-block-table: stale-block-table is switched twice",
-        ),
-        (
-            "tiny-1.0+slow-step+slow-step",
-            "tiny-1.0+slow-step+slow-step: slow-step is switched twice",
-        ),
-        (
-            "tiny-1.0~slow-step",
-            "tiny-1.0~slow-step: no release has the fault slow-step; +slow-step plants it",
-        ),
-        ("tiny-1.0~v2", "tiny-1.0~v2: expected one of +v1 and +v2, found ~v2"),
-        ("tiny-1.0+v2+v1", "tiny-1.0+v2+v1: expected one of +v1 and +v2, found +v1"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), read_mistakes("labels", known=", ".join(KNOWN)))
 def test_a_wrong_label_names_what_is_known(checkout, text, message):
     with pytest.raises(BuildError) as caught:
         parse_label(text, checkout)
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        (
-            'release = "1.0"',
-            'relese = "1.0"',
-            (
-                'builds."tiny-1.0".release: missing; expected a text\n'
-                'engine/builds.toml: builds."tiny-1.0".relese: unknown key; did you mean "release"?'
-            ),
-        ),
-        (
-            '"cpu"',
-            '"tpu"',
-            'builds."tiny-1.0".accelerator: expected one of "cpu", "cuda", found "tpu"',
-        ),
-        (
-            '"3.11"',
-            '"three"',
-            'builds."tiny-1.0".python: expected a version such as 3.11, found "three"',
-        ),
-        (
-            '"apply"',
-            '"on"',
-            (
-                'builds."tiny-1.0".fixes.stale-block-table: '
-                'expected one of "apply", "revert", found "on"'
-            ),
-        ),
-        ("locks/tiny.txt", "locks/no.txt", 'builds."tiny-1.0".lock: no file locks/no.txt'),
-        (
-            '"tiny-1.0"',
-            '"tiny~1"',
-            'builds."tiny~1": expected lower-case letters, digits, dots and hyphens as name',
-        ),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line"), read_mistakes("builds"))
 def test_a_wrong_file_is_reported_key_by_key(checkout, old, new, line):
     path = checkout / "engine" / "builds.toml"
     path.write_text(BUILDS.replace(old, new, 1))

@@ -3,7 +3,6 @@
 import tomllib
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
 from hybridwatch.engines.builds import OWN_FILE, load_builds, named_build
@@ -15,6 +14,7 @@ from hybridwatch.engines.pip import INDEX_VARIABLE, NoWheelError, find_wheel
 from hybridwatch.errors import BuildError
 from tests import wheels as wheel_index
 from tests.checkout import CODE, a_clone, commit, git, make_home, write
+from tests.command_line import run_verb
 from tests.wheels import a_wheel
 
 
@@ -115,10 +115,9 @@ def test_release_cannot_be_removed(tmp_path):
 def test_verb_takes_a_commit_of_a_source(clone, tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(make_home(tmp_path / "home")))
     add = ["add", "earlier", "--commit", "HEAD~2"]
-    done = CliRunner().invoke(command, [*add, "--source", str(clone)])
-    assert done.exit_code == 0, done.output
+    done = run_verb(*add, "--source", clone, of=command, status=0)
     assert f"commit {find_sha(clone, 'HEAD~2')[:12]}, no changes" in done.output
-    done = CliRunner().invoke(command, [*add, "--release", "1.0"])
+    done = run_verb(*add, "--release", "1.0", of=command)
     assert done.exit_code != 0
     assert "expected one of --commit, --release" in str(done.exception)
 
@@ -189,7 +188,7 @@ def test_commit_that_the_index_lacks_is_named_and_on_a_cpu_why(home, index):
 
 def test_command_names_the_other_way_where_there_is_no_wheel(home, index):
     words = ["add", "theirs", "--commit", COMMIT, "--index", index.template]
-    done = CliRunner().invoke(command, words)
+    done = run_verb(*words, of=command)
     assert isinstance(done.exception, BuildError)
     assert str(done.exception).endswith("; add a checkout of it with --source")
 
@@ -252,5 +251,5 @@ def test_index_without_a_place_for_the_commit_is_refused():
 
 def test_index_is_for_commits_alone(home, tmp_path):
     words = ["add", "theirs", "--source", str(tmp_path), "--index", "http://127.0.0.1:1/{commit}"]
-    done = CliRunner().invoke(command, words)
+    done = run_verb(*words, of=command)
     assert str(done.exception) == "--index: only --commit and --pr look there, found --source"

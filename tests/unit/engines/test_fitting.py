@@ -15,8 +15,8 @@ from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.load import digest, load_scenario
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.nvidia import Device
+from tests.shipped import ROOT, SCENARIOS
 
-ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "models"
 
 
@@ -113,9 +113,6 @@ def test_the_engine_tells_the_first_line_of_what_went_wrong(monkeypatch, capsys)
     monkeypatch.setitem(sys.modules, "huggingface_hub", client)
     assert hub.main("owner/name", "v1") == 0
     assert json.loads(capsys.readouterr().out) == {"error": "OSError: no route to host"}
-
-
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 
 def shipped_scenario(name: str) -> Scenario:

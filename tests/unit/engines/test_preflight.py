@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pynvml
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.install import install
@@ -27,6 +25,7 @@ from hybridwatch.engines.preflight import (
 from hybridwatch.errors import BuildError, MachineError
 from hybridwatch.scenarios.load import load_scenario
 from tests.checkout import make_checkout
+from tests.command_line import run_verb
 from tests.pretended_nvml import Card, pretend
 from tests.wheels import hashed
 
@@ -100,9 +99,7 @@ NEEDED = "huge-1.0 needs an NVIDIA driver for CUDA 13.0 (580 or newer); "
 def test_without_a_driver_nothing_is_made_measured_or_hidden(build, monkeypatch, code, line):
     pretend(monkeypatch, broken=code)
     for words in (["engine", "install", "huge-1.0"], ["run", "smoke", "--build", "huge-1.0"]):
-        told = CliRunner().invoke(cli, words)
-        assert told.exit_code == 2
-        assert told.stderr == f"hybridwatch: {NEEDED}{line}\n"
+        assert run_verb(*words, status=2).stderr == f"hybridwatch: {NEEDED}{line}\n"
     assert not (build.home / ".engines").exists()
 
 
@@ -172,8 +169,7 @@ def test_a_folder_that_lacks_a_wheel_is_reported_with_its_name(build, monkeypatc
     )
     build.lock_file.write_text(hashed(LOCK, folder))
     words = ["engine", "install", "huge-1.0", "--find-links", str(folder)]
-    told = CliRunner().invoke(cli, words)
-    assert told.exit_code == 2
+    told = run_verb(*words, status=2)
     (line,) = told.stderr.splitlines()
     assert line.startswith("hybridwatch: huge-1.0 needs a wheel of six==1.17.0 for Python 3.")
     assert line.endswith(f"; in {folder} there is none")
@@ -190,8 +186,7 @@ def test_a_torch_for_cpus_is_reported_before_anything_is_made(build, monkeypatch
         "vllm-1.0-py3-none-any",
     )
     build.lock_file.write_text(hashed(LOCK, folder))
-    told = CliRunner().invoke(cli, ["engine", "install", "huge-1.0", "--find-links", str(folder)])
-    assert told.exit_code == 2
+    told = run_verb("engine", "install", "huge-1.0", "--find-links", folder, status=2)
     assert "needs a wheel of torch===2.11.0 for Python 3." in told.stderr
     assert told.stderr.endswith(f"; in {folder} there is 2.11.0+cpu\n")
     assert not build.environment.exists()

@@ -12,14 +12,14 @@ from hybridwatch_engine.fixes.registry import FIXES
 from hybridwatch.engines.builds import load_builds, parse_label
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import CATALOGUE
+from tests.shipped import ROOT
 
-CHECKOUT = Path(__file__).parents[3]
 NAMED = dict.fromkeys(release for fix in CATALOGUE.values() for release in fix.releases)
 RELEASES = {
     release: {fix_id: fix.releases[release] for fix_id, fix in CATALOGUE.items()}
     for release in NAMED
 }
-CUDA = [name for name, build in load_builds(CHECKOUT).items() if name == f"cuda-{build.release}"]
+CUDA = [name for name, build in load_builds(ROOT).items() if name == f"cuda-{build.release}"]
 FIVE = (
     "padded-rows-prefilling",
     "single-token-extend",
@@ -55,15 +55,15 @@ def misfits(checkout: Path) -> Iterator[str]:
 def test_variants_switch_what_their_releases_have():
     assert CUDA
     assert set(CUDA) <= {f"cuda-{release}" for release in RELEASES}
-    assert list(misfits(CHECKOUT)) == []
+    assert list(misfits(ROOT)) == []
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     (tmp_path / "engine").mkdir()
-    (tmp_path / "engine" / "locks").symlink_to(CHECKOUT / "engine" / "locks")
+    (tmp_path / "engine" / "locks").symlink_to(ROOT / "engine" / "locks")
     (tmp_path / "engine" / "builds.toml").write_bytes(
-        (CHECKOUT / "engine" / "builds.toml").read_bytes()
+        (ROOT / "engine" / "builds.toml").read_bytes()
     )
     return tmp_path
 
@@ -75,7 +75,7 @@ def rewrite(file: Path, old: str, new: str) -> None:
 
 
 def test_a_fix_is_named_whole_where_every_part_is_switched():
-    builds = load_builds(CHECKOUT)
+    builds = load_builds(ROOT)
     assert builds["cuda-0.32.0-reverted"].switches == {
         "padded-rows-prefilling": False,
         "single-token-extend": False,
@@ -131,22 +131,20 @@ def test_the_releases_around_the_five_fixes_are_what_they_are_known_for(release,
 
 
 def test_a_variant_is_its_build_with_other_fixes():
-    plain, patched = (
-        parse_label(label, CHECKOUT) for label in ("cuda-0.21.0", "cuda-0.21.0-patched")
-    )
+    plain, patched = (parse_label(label, ROOT) for label in ("cuda-0.21.0", "cuda-0.21.0-patched"))
     assert patched.spec == plain.spec
     assert (plain.label, patched.label) == ("cuda-0.21.0", "cuda-0.21.0-patched")
     assert plain.switches == {}
-    without = parse_label("cuda-0.21.0-patched~single-token-extend", CHECKOUT)
+    without = parse_label("cuda-0.21.0-patched~single-token-extend", ROOT)
     assert without.switches == {**patched.switches, "single-token-extend": False}
     assert without.label == "cuda-0.21.0-patched~single-token-extend"
-    builds = load_builds(CHECKOUT)
+    builds = load_builds(ROOT)
     environments = {builds[name].environment for name in builds if "0.21.0" in name}
-    assert environments == {CHECKOUT / ".engines" / "cuda-0.21.0"}
+    assert environments == {ROOT / ".engines" / "cuda-0.21.0"}
 
 
 def test_no_cuda_build_has_what_the_cpu_profile_needs():
-    builds = load_builds(CHECKOUT)
+    builds = load_builds(ROOT)
     cpu = builds["cpu-0.27.1"].env.keys()
     assert cpu
     for name, build in builds.items():

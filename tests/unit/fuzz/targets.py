@@ -16,14 +16,7 @@ SPACE = SearchSpace(
 
 @dataclass
 class RuledTarget:
-    """Cases that fit the rule fail; every case takes a second of its clock.
-
-    Attributes:
-        is_wrong: The rule.
-        told: Every case that was played.
-        engines: Engines that were taken besides the first.
-        now: Seconds.
-    """
+    """Cases that fit the rule fail; every case takes a second of its clock."""
 
     is_wrong: Callable[[FuzzCase], bool]
     told: list[FuzzCase] = field(default_factory=list)

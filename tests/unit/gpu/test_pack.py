@@ -9,14 +9,13 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import load_builds, named_build
 from hybridwatch.errors import BuildError
 from hybridwatch.system.home import HOME_VARIABLE, home
 from hybridwatch_lab.gpu.pack.pack import read_left_out
 from hybridwatch_lab.gpu.pack.resolve import ResolveQuestion, lock_lines, read_machine, resolve
+from tests.command_line import run_verb
 from tests.wheels import a_wheel, hashed
 
 BUILDS = """\
@@ -143,7 +142,7 @@ def pack(checkout, index, made, tmp_path):
             (tmp_path / "machine.txt").write_text(machine)
             paths = ["--for", str(tmp_path / "machine.txt"), "--out", str(out)]
             links = ["--find-links", str(index), "--build", "cuda-1.0"]
-            answers[key] = CliRunner().invoke(cli, ["gpu", "pack", *paths, *links, *words]), out
+            answers[key] = run_verb("gpu", "pack", *paths, *links, *words), out
         answer, out = answers[key]
         if (out / "carry").exists():
             shutil.copytree(out / "carry", tmp_path / "out" / "carry", dirs_exist_ok=True)

@@ -8,24 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from hybridwatch.errors import EngineError
-from tests.live_server import LiveServer, serving
+from tests.live_server import LiveServer, QuietHandler, serving
 
 
-class JsonHandler(BaseHTTPRequestHandler):
-    """Reads and writes JSON, and is silent."""
+class JsonHandler(QuietHandler):
+    """Reads and writes JSON."""
 
-    def body(self) -> Any:
-        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def question(self) -> Any:
+        return json.loads(self.body())
 
     def say(self, status: int, answer: dict[str, Any]) -> None:
-        content = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Stay silent."""
+        self.reply(status, json.dumps(answer).encode())
 
 
 @contextmanager

@@ -87,8 +87,8 @@ class SteppingEngine:
 
 def handler_of(engine: SteppingEngine) -> type[BaseHTTPRequestHandler]:
     class Handler(JsonHandler):
-        def do_POST(self) -> None:  # noqa: N802 - a name of http.server
-            body = self.body()
+        def do_POST(self) -> None:
+            body = self.question()
             ids = engine.answer(body, self.connection)
             choices = [{"token_ids": ids, "index": at} for at in range(body.get("n", 1))]
             self.say(200, {"choices": choices})

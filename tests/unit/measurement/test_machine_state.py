@@ -86,9 +86,7 @@ def test_unreadable_clock_is_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine_state._clock_hz() is None
 
 
-def test_clock_is_the_mean_of_the_processors_that_we_may_use(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_clock_is_the_mean_of_the_processors_that_we_may_use(monkeypatch) -> None:
     text = "cpu MHz\t\t: 2000.000\ncpu MHz\t\t: 3000.000\ncpu MHz\t\t: 4000.000\n"
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
@@ -187,9 +185,7 @@ def test_processes_that_are_not_ours_are_others(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("listed", [{}, {4711: ENGINE}])
-def test_a_container_that_shows_no_process_of_ours_tells_what_was_held_before(
-    listed: dict[int, int | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_that_shows_no_process_of_ours_tells_what_was_held_before(listed, monkeypatch):
     """Its list is empty, or has numbers of the world outside, in which ours mean nothing."""
     monkeypatch.setattr(machine_state, "_our_processes", lambda: frozenset({77}))
     card = Card(used=3 * GIB)
@@ -207,9 +203,7 @@ def test_a_gpu_without_an_engine_of_ours_is_left_out(monkeypatch: pytest.MonkeyP
     assert (seen.index, seen.readings) == (1, 1)
 
 
-def test_a_gpu_that_tells_nothing_gives_nothing_but_its_readings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_gpu_that_tells_nothing_gives_nothing_but_its_readings(monkeypatch) -> None:
     card = Card()
     library = pretend(monkeypatch, card)
     asked = {name for name in vars(type(library)) if name.startswith("nvmlDeviceGet")}
@@ -264,9 +258,7 @@ def test_what_was_read_before_the_trial_does_not_count(monkeypatch: pytest.Monke
     assert watch._gpus._readings == []
 
 
-def test_without_gpus_there_is_no_thread_and_nothing_to_tell(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_gpus_there_is_no_thread_and_nothing_to_tell(monkeypatch) -> None:
     monkeypatch.setattr("hybridwatch.measurement.machine_state.kernel_seconds", lambda: (0.01,) * 5)
     watch = Watch()
     watch.start()
@@ -295,9 +287,7 @@ def test_a_host_of_its_own_is_a_testbed_of_its_own(monkeypatch: pytest.MonkeyPat
     assert replace(own, id=alike.id) == alike
 
 
-def test_another_gpu_is_another_testbed_and_another_driver_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_gpu_is_another_testbed_and_another_driver_is_not(monkeypatch) -> None:
     ids = []
     for card in (Card(), Card(memory=80 * GIB), Card(limit_milliwatts=500_000), Card(name="L4")):
         pretend(monkeypatch, card)
@@ -315,9 +305,7 @@ def test_a_limit_that_is_not_told_is_left_out(monkeypatch: pytest.MonkeyPatch) -
     assert probe_testbed(nvidia.devices()).gpu_power_limits_w == ()
 
 
-def test_the_id_of_a_machine_without_gpus_is_what_it_always_was(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_id_of_a_machine_without_gpus_is_what_it_always_was(monkeypatch) -> None:
     """As in the records of this repository."""
     monkeypatch.setattr("hybridwatch.measurement.testbed._cpu_model", lambda: "AMD EPYC")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})

@@ -193,9 +193,7 @@ def test_replay_of_layers_and_trial_without_graphs_are_taken(seen: Mapping[str, 
         (counts(0), "found that none was replayed"),
     ],
 )
-def test_replay_of_fewer_layers_than_a_scenario_needs_is_refused(
-    seen: Mapping[str, object], found: str
-) -> None:
+def test_replay_of_fewer_layers_than_a_scenario_needs_is_refused(seen, found) -> None:
     wanted = r"expect.replayed_layers.gated_delta_net: expected 3 in each replayed graph, "
     with pytest.raises(MeasurementError, match=wanted + found):
         require_replayed_layers(seen, {}, [("gated_delta_net", 3)])

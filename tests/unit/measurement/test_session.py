@@ -24,6 +24,7 @@ from hybridwatch.records.run import Phase, Sample
 from hybridwatch.scenarios.load import find, load_scenario
 from hybridwatch.system.home import home
 from tests.builders import a_run
+from tests.shipped import ROOT
 
 
 class Dying:
@@ -90,8 +91,6 @@ def test_where_engine_and_client_both_ended_the_engine_is_the_cause(tmp_path, mo
     assert trial.failure.log_tail == "RuntimeError: of its own"
     assert trial.failure.reason == "engine ended during a trial: RuntimeError: of its own"
 
-
-ROOT = Path(__file__).parents[3]
 
 SESSION = """
 import os, signal, sys

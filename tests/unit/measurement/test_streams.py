@@ -64,8 +64,8 @@ def chunks_of(answers: list[list[int]], defect: Defect) -> Iterator[dict[str, An
 
 def handler_of(defect: Defect) -> type[BaseHTTPRequestHandler]:
     class Handler(JsonHandler):
-        def do_POST(self) -> None:  # noqa: N802 - a name of http.server
-            body = self.body()
+        def do_POST(self) -> None:
+            body = self.question()
             tokens = [one for one in body["prompt"] if one in TEXTS][: body["max_tokens"]]
             answers = [tokens] * body.get("n", 1)
             if not body.get("stream"):

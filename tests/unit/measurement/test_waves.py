@@ -92,13 +92,13 @@ class FakeEngine:
 
 def handler_of(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
     class Handler(JsonHandler):
-        def do_GET(self) -> None:  # noqa: N802 - a name of http.server
+        def do_GET(self) -> None:
             assert self.path == "/load"
             self.say(200, {"server_load": engine.load()})
 
-        def do_POST(self) -> None:  # noqa: N802 - a name of http.server
+        def do_POST(self) -> None:
             assert self.path == "/v1/completions"
-            self.say(*engine.answer(self.body(), self.headers))
+            self.say(*engine.answer(self.question(), self.headers))
 
     return Handler
 

@@ -127,9 +127,7 @@ def test_lost_answers_are_shown_with_what_was_said(tmp_path: Path) -> None:
     assert "no idea" in said
 
 
-def test_the_build_of_the_last_good_run_is_compared_with_that_of_the_first_bad(
-    tmp_path: Path,
-) -> None:
+def test_the_build_of_the_last_good_run_is_compared_with_that_of_the_first_bad(tmp_path) -> None:
     nightly = replace(UPGRADE[1], label="nightly", name="nightly", release="0.28.1.dev5+gaaaaaaa01")
     worse = replace(nightly, release="0.28.1.dev9+gbbbbbbb02", wheel_digest="9" * 64)
     keep(tmp_path, 1, GOOD, builds=(UPGRADE[0], nightly))
@@ -247,9 +245,7 @@ def nights(results: Path, sizes: list[float]) -> Document:
     return page_of(results, Area.SPEED)
 
 
-def test_commits_are_those_of_all_nights_that_hold_the_change_with_95_percent(
-    tmp_path: Path,
-) -> None:
+def test_commits_are_those_of_all_nights_that_hold_the_change_with_95_percent(tmp_path) -> None:
     document = nights(tmp_path, [1.0] * 8 + [1.12] * 3)
     assert "What changed when it went bad" in titles(document)
     assert "000000008...000000009" in links(document)

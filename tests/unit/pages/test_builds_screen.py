@@ -135,9 +135,7 @@ def test_hostile_labels_stay_text_and_unknown_fixes_are_shown(tmp_path: Path) ->
     assert table(document, "Fixes by build").columns[2].name == HOSTILE
 
 
-def test_a_checkout_that_cannot_be_read_is_reported_and_the_rest_shown(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_a_checkout_that_cannot_be_read_is_reported_and_the_rest_shown(tmp_path, monkeypatch):
     home = tmp_path / "home"
     make_checkout(home, "smoke/good", "smoke/bad")
     (home / "scenarios" / "smoke" / "bad.toml").write_text("version = ")

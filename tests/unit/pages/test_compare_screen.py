@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
@@ -32,6 +31,7 @@ from hybridwatch.pages.screens import ScreenSource, open_view
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
 from hybridwatch.reports.sentence import headline
+from tests.command_line import run_verb
 from tests.dashboard.parity import words_of
 from tests.store_builders import (
     REGRESSED,
@@ -138,7 +138,7 @@ def test_sides_of_two_runs_are_compared_as_the_command_line_does(tmp_path):
     again, _ = (c.text for c in of_kind(document, Command))
     assert again == f"hybridwatch compare '{old.id}#0' '0badcafe#0'"
     words = [f"{old.id}#0", "0badcafe#0", "--results", str(tmp_path), "--json"]
-    told = CliRunner().invoke(command, words)
+    told = run_verb(*words, of=command)
     by_screen = {row[1]: row[0] for row in table(document, "Every comparison")}
     for comparison in json.loads(told.stdout)["comparisons"]:
         name = comparison["metric"]

@@ -8,11 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import STRICT
-from hybridwatch.cli.main import cli
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.newest_runs import findings_for
@@ -25,6 +23,7 @@ from hybridwatch.records.store import write_run
 from hybridwatch.reports.jsonform import alert_to_json
 from hybridwatch.reports.markdown import SHOWN, build_rows
 from tests.builders import BASELINE, NEWER, STARTED, TESTBED, a_build, a_run, noisy
+from tests.command_line import run_verb
 from tests.dashboard.parity import words_of
 from tests.unit.analysis.alerts.builders import acknowledge
 from tests.unit.pages.suite_stores import act, alerts, rows, source_of, table, view
@@ -131,7 +130,7 @@ def test_one_cause_is_one_message_that_names_its_places(one_fault: Path, tmp_pat
         '[[slack]]\nname = "team"\nurl_from = "X"\ngaps = false\n'
     )
     words = ("notify", str(file), "--results", str(one_fault), "--dry-run")
-    said = CliRunner().invoke(cli, words).stdout.splitlines()
+    said = run_verb(*words).stdout.splitlines()
     assert said[0] == "slack team: 1 new message, 0 waiting"
     assert said[1].startswith("  new: Slower in smoke/one and smoke/two on 3 testbeds: ttft +")
     assert said[1].endswith("(build nightly against cpu-0.27.1)")
@@ -146,7 +145,7 @@ def test_a_message_about_one_place_names_its_machine_and_its_build(tmp_path: Pat
         '[[slack]]\nname = "team"\nurl_from = "X"\ngaps = false\n'
     )
     words = ("notify", str(file), "--results", str(tmp_path), "--dry-run")
-    said = CliRunner().invoke(cli, words).stdout
+    said = run_verb(*words).stdout
     assert said.endswith("(build nightly against cpu-0.27.1, testbed h100)\n")
 
 
@@ -197,8 +196,7 @@ def test_a_release_pair_is_one_line_of_the_gate_that_stops_nothing(releases: Pat
     (line,) = found.gate.warnings
     assert line.startswith("releases: cpu-0.28.0 against cpu-0.27.1: 10 regressions, see ")
     run = line.split()[-1]
-    named = CliRunner().invoke(cli, ("gate", run, "--results", str(releases)))
-    assert named.exit_code == 1, "who names the run has it judged"
+    run_verb("gate", run, "--results", releases, status=1)
 
 
 def test_releases_alone_are_what_there_is_to_judge(tmp_path: Path) -> None:

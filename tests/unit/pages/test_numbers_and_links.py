@@ -106,15 +106,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> ScreenSource:
 
 @dataclass(frozen=True)
 class Claim:
-    """A number beside links.
-
-    Attributes:
-        page: Where it stands.
-        metric: As it is named there.
-        change: As it is written there.
-        line: Everything that stands there with it.
-        links: All of them.
-    """
+    """A number beside links."""
 
     page: Address
     metric: str
@@ -229,9 +221,7 @@ def test_every_link_shows_what_it_asks_for(pages: dict[Address, Document]) -> No
     assert [page.href() for page, document in pages.items() if document.complaints] == []
 
 
-def test_a_row_that_links_another_run_would_be_found(
-    source: ScreenSource, pages: dict[Address, Document], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_links_another_run_would_be_found(source, pages, monkeypatch) -> None:
     """Planted: the news of a night lead to the run of another."""
     turned = overview_news._transition_news
 
@@ -273,9 +263,7 @@ def test_what_lasted_one_night_is_news_and_so_is_its_end(pages: dict[Address, Do
     assert any(text == "Known-bad control not caught" for _, text, _ in said)
 
 
-def test_news_name_testbed_and_date_and_open_the_alert_with_its_commits(
-    pages: dict[Address, Document],
-) -> None:
+def test_news_name_testbed_and_date_and_open_the_alert_with_its_commits(pages) -> None:
     for row in news(pages):
         scenario = build_cell(row[1])
         assert plain(scenario.under).endswith((TESTBED.id, OTHER.id))

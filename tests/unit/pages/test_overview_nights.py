@@ -3,8 +3,6 @@
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
@@ -55,9 +53,7 @@ def test_without_a_verdict_there_is_no_picture(tmp_path: Path) -> None:
     assert of_kind(view(tmp_path, "overview"), Nights) == []
 
 
-def test_releases_and_a_machine_that_changed_are_marked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_releases_and_a_machine_that_changed_are_marked(tmp_path, monkeypatch) -> None:
     put(tmp_path, 1, builds=UPGRADE)
     put(tmp_path, 2, builds=(a_build("cpu-0.27.1"), a_build("cpu-0.28.0")))
     moment = STARTED + timedelta(days=1)

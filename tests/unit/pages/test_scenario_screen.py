@@ -181,9 +181,7 @@ def test_nightly_builds_stand_in_the_order_of_their_nights() -> None:
 
 
 @pytest.mark.parametrize("along", ["time", "release"])
-def test_names_of_many_releases_do_not_touch_and_each_is_reported_on_hover(
-    tmp_path: Path, along: str
-) -> None:
+def test_names_of_many_releases_do_not_touch_and_each_is_reported_on_hover(tmp_path, along):
     releases = [f"0.28.1.post{night}+g{night:07x}" for night in range(NIGHTS)]
     write_nights(tmp_path, step=1.0, releases=releases)
     query = f"metric=output_throughput&build=nightly&along={along}"

@@ -126,9 +126,7 @@ def test_gpus_of_a_testbed_are_reported_by_kind(tmp_path: Path) -> None:
     }
 
 
-def test_long_lists_have_pages_that_keep_the_filter(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_lists_have_pages_that_keep_the_filter(store, monkeypatch) -> None:
     monkeypatch.setattr("hybridwatch.pages.query.PAGE_ROWS", 1)
     wanted = ["smoke/b", "smoke/c"]
     first = view(store, "runs", scenario=wanted)
@@ -142,10 +140,6 @@ def test_long_lists_have_pages_that_keep_the_filter(
     second = view(store, "runs", scenario=wanted, page=2)
     assert column(of_kind(second, Table)[0], "scenario, builds") == ["smoke/b"]
     assert view(store, "runs", page=9).complaints
-
-
-def ids(store: Path) -> list[str]:
-    return sorted(runs_by_id(open_index(store)))
 
 
 def test_no_other_run_is_shown_for_one_that_is_not_there(store: Path) -> None:
@@ -164,7 +158,7 @@ def test_no_other_run_is_shown_for_one_that_is_not_there(store: Path) -> None:
 
 
 def test_the_beginning_of_an_id_is_enough_where_one_run_has_it(store: Path) -> None:
-    for run_id in ids(store):
+    for run_id in sorted(runs_by_id(open_index(store))):
         document = view(store, "run", run=run_id[:-1])
         assert document.complaints == ()
         assert document.address.values("run") == (run_id,)
@@ -228,9 +222,7 @@ def test_a_record_that_broke_since_is_named_loudly(store: Path) -> None:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_trouble_meant_for_people_becomes_a_notice(
-    screen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trouble_meant_for_people_becomes_a_notice(screen, tmp_path, monkeypatch) -> None:
     def fail(*_: object) -> Document:
         raise RecordError("the disk is on fire")
 

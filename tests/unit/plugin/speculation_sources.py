@@ -79,13 +79,7 @@ def _all_cache_cases() -> list[Case]:
 
 
 def _steps(when: str, *, asks: bool = True, forgets: bool = False) -> dict[str, str]:
-    """A runner that hands counts and blocks on.
-
-    Args:
-        when: In which steps.
-        asks: Whether that is asked at all where they are handed on.
-        forgets: Whether the block is forgotten after some steps.
-    """
+    """A runner that hands counts and blocks on."""
     return {
         _RUNNER: f"""
 class GPUModelRunner:

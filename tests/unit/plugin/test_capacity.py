@@ -1,7 +1,6 @@
 """What an engine tells of its cache; ``tests/engine/test_decoding_rows.py`` asks real ones."""
 
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from hybridwatch_engine import capacity
 from hybridwatch_engine.planted import FAULTS, Planter
 from hybridwatch_engine.scheduler_side import _answered_here_too
 
+from tests.unit.plugin.modules import stand_in
 from tests.unit.plugin.test_leaks import Pool, a_core
 
 
@@ -25,13 +25,9 @@ class MambaSpec:
 @pytest.fixture
 def core(monkeypatch) -> Any:
     """An engine core with nine blocks, of which a request as long as may be takes two."""
-    spec, utils = (ModuleType(f"vllm.v1.{name}") for name in ("kv_cache_interface", "core"))
-    vars(spec)["MambaSpec"] = MambaSpec
-    vars(utils)["get_max_concurrency_for_kv_cache_config"] = lambda _, cache: cache.num_blocks / 2
-    for name in ("vllm", "vllm.v1", "vllm.v1.core"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, "vllm.v1.kv_cache_interface", spec)
-    monkeypatch.setitem(sys.modules, "vllm.v1.core.kv_cache_utils", utils)
+    stand_in(monkeypatch, "vllm.v1.kv_cache_interface", MambaSpec=MambaSpec)
+    most = {"get_max_concurrency_for_kv_cache_config": lambda _, cache: cache.num_blocks / 2}
+    stand_in(monkeypatch, "vllm.v1.core.kv_cache_utils", **most)
     pool = Pool()
     vars(pool)["get_num_free_blocks"] = lambda: len(pool.free_block_queue.blocks)
     found = a_core(pool)

@@ -3,14 +3,15 @@
 vLLM's wrapper is stood for by one that captures and replays by the same rules and keeps a diary.
 """
 
-import sys
 from enum import Enum
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hybridwatch_engine import replays
 from hybridwatch_engine.replays import REPLAYS
+
+from tests.unit.plugin.modules import stand_in
 
 Mode = Enum("Mode", "NONE PIECEWISE FULL")
 
@@ -52,24 +53,14 @@ CONTEXT = SimpleNamespace()
 @pytest.fixture
 def diary(monkeypatch):
     """Stand in for vLLM, hook the wrapper, and keep what happens."""
-    modules: dict[str, dict[str, Any]] = {
-        "vllm": {},
-        "vllm.config": {"CUDAGraphMode": Mode},
-        "vllm.compilation": {},
-        "vllm.compilation.cuda_graph": {"CUDAGraphWrapper": Wrapper},
-        "vllm.forward_context": {
-            "get_forward_context": lambda: CONTEXT,
-            "is_forward_context_available": lambda: CONTEXT.there,
-        },
-        "vllm.model_executor": {},
-        "vllm.model_executor.layers": {},
-        "vllm.model_executor.layers.mamba": {},
-        "vllm.model_executor.layers.mamba.abstract": {"MambaBase": Recurrent},
+    stand_in(monkeypatch, "vllm.config", CUDAGraphMode=Mode)
+    stand_in(monkeypatch, "vllm.compilation.cuda_graph", CUDAGraphWrapper=Wrapper)
+    context = {
+        "get_forward_context": lambda: CONTEXT,
+        "is_forward_context_available": lambda: CONTEXT.there,
     }
-    for name, content in modules.items():
-        module = ModuleType(name)
-        vars(module).update(content)
-        monkeypatch.setitem(sys.modules, name, module)
+    stand_in(monkeypatch, "vllm.forward_context", **context)
+    stand_in(monkeypatch, "vllm.model_executor.layers.mamba.abstract", MambaBase=Recurrent)
     hook = replays.watched_graphs.__wrapped__()
     hook.install()
     kept: list[str] = []

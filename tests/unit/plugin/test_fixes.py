@@ -18,9 +18,8 @@ from hybridwatch_engine.source import SourceTree
 from hybridwatch.errors import ScenarioError
 from hybridwatch.records.identity import FixState
 from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS, load_fixes, start_fixes
+from tests.shipped import ROOT
 from tests.unit.plugin import scheduling_sources, speculation_sources
-
-ROOT = Path(__file__).parents[3]
 
 RUNNER = "v1/worker/gpu_model_runner.py"
 MAMBA = "v1/attention/backends/mamba_attn.py"

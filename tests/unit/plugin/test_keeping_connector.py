@@ -6,10 +6,12 @@ tests (``reported/i42554-connector-hit``).
 
 import importlib
 import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from tests.unit.plugin.modules import stand_in
 
 SIZE = 4
 ATTENTION, MAMBA = 0, 1
@@ -28,22 +30,9 @@ class Base:
 @pytest.fixture
 def connector(monkeypatch):
     """One with an attention group and a Mamba group."""
-    base = "vllm.distributed.kv_transfer.kv_connector.v1.base"
-    parents = [base.rsplit(".", cut)[0] for cut in range(1, base.count(".") + 1)]
-    modules: dict[str, dict[str, object]] = {name: {"__path__": []} for name in parents}
-    modules[base] = {
-        "KVConnectorBase_V1": Base,
-        "KVConnectorMetadata": object,
-        "SupportsHMA": object,
-    }
-    modules |= {
-        "vllm.v1": {"__path__": []},
-        "vllm.v1.kv_cache_interface": {"MambaSpec": MambaSpec},
-    }
-    for name, names in modules.items():
-        module = ModuleType(name)
-        vars(module).update(names)
-        monkeypatch.setitem(sys.modules, name, module)
+    names = {"KVConnectorBase_V1": Base, "KVConnectorMetadata": object, "SupportsHMA": object}
+    stand_in(monkeypatch, "vllm.distributed.kv_transfer.kv_connector.v1.base", **names)
+    stand_in(monkeypatch, "vllm.v1.kv_cache_interface", MambaSpec=MambaSpec)
     monkeypatch.delitem(sys.modules, "hybridwatch_engine.keeping_connector", raising=False)
     module = importlib.import_module("hybridwatch_engine.keeping_connector")
     specs = (SimpleNamespace(block_size=SIZE), MambaSpec())

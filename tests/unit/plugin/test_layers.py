@@ -1,10 +1,11 @@
 """Copies of blocks: what each layer sees of them, before and after."""
 
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 from hybridwatch_engine.probes.layers import BlockCopiesProbe
+
+from tests.unit.plugin.modules import stand_in
 
 BLOCKS = 3
 COPY = "copy_kv_cache_blocks_inplace"
@@ -55,16 +56,9 @@ def first_alone(caches, num_blocks, copies):
 @pytest.fixture
 def runner(monkeypatch):
     """Both model runners, of which V2 copies as a test says and V1 copies nothing."""
-    modules = {name: ModuleType(name) for name in ("vllm", "vllm.v1", "vllm.v1.worker")}
-    for name in ("vllm.v1.worker.gpu", "vllm.v1.worker.gpu_model_runner"):
-        modules[name] = ModuleType(name)
-    second = modules["vllm.v1.worker.gpu.model_runner"] = ModuleType("second")
-    modules["torch"] = ModuleType("torch")
-    vars(modules["torch"])["uint8"] = "uint8"
-    for name, module in modules.items():
-        vars(module).setdefault("__path__", [])
-        monkeypatch.setitem(sys.modules, name, module)
-    return second
+    stand_in(monkeypatch, "torch", uint8="uint8")
+    stand_in(monkeypatch, "vllm.v1.worker.gpu_model_runner")
+    return stand_in(monkeypatch, "vllm.v1.worker.gpu.model_runner")
 
 
 def counts(runner, copy, caches, copies):

@@ -3,8 +3,7 @@
 A pool of a few lines stands for vLLM's; ``tests/engine/test_progress.py`` has the real one.
 """
 
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +11,8 @@ from hybridwatch_engine.mutants.tally import Tally
 from hybridwatch_engine.probes import leaks
 from hybridwatch_engine.scheduler_side import _answered_here_too, count_losses
 from hybridwatch_engine_lab.mutants.leaks import freed_block_lost, state_slot_lost
+
+from tests.unit.plugin.modules import stand_in
 
 
 class Queue:
@@ -113,11 +114,7 @@ def test_a_pool_of_another_kind_is_not_watched():
 @pytest.fixture
 def queue(monkeypatch):
     """A package vllm with the queue of free blocks alone."""
-    utils = ModuleType("vllm.v1.core.kv_cache_utils")
-    utils.FreeKVCacheBlockQueue = Queue  # type: ignore[attr-defined]
-    for name in ("vllm", "vllm.v1", "vllm.v1.core"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, utils.__name__, utils)
+    stand_in(monkeypatch, "vllm.v1.core.kv_cache_utils", FreeKVCacheBlockQueue=Queue)
 
 
 def test_no_block_that_is_lost_is_handed_back(queue):

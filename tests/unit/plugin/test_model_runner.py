@@ -15,6 +15,8 @@ from hybridwatch_engine.probes import max_seq_len
 from hybridwatch_engine.probes.max_seq_len import MaxSeqLenProbe
 from hybridwatch_engine.source import SourceTree
 
+from tests.unit.plugin.modules import stand_in
+
 SWITCH = "VLLM_USE_V2_MODEL_RUNNER"
 
 
@@ -165,17 +167,12 @@ class State(Speculator):
 @pytest.fixture
 def engine(monkeypatch):
     """vLLM as far as the probe hooks into it: two cache groups, metadata for each."""
-    utils = ModuleType("vllm.v1.worker.gpu.attn_utils")
-    utils.CommonAttentionMetadata = lambda **fields: fields  # type: ignore[attr-defined]
+    made = {"CommonAttentionMetadata": lambda **fields: fields}
+    utils = stand_in(monkeypatch, "vllm.v1.worker.gpu.attn_utils", **made)
 
     def build(told):
         return [utils.CommonAttentionMetadata(max_seq_len=told, group=group) for group in (0, 1)]
 
-    folder = ModuleType("vllm.v1.worker.gpu")
-    folder.attn_utils = utils  # type: ignore[attr-defined]
-    names = ("vllm", "vllm.v1", "vllm.v1.worker")
-    for module in (*map(ModuleType, names), folder, utils):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(max_seq_len, "target_builds", lambda: ((State, "prepare"),))
     monkeypatch.setattr(max_seq_len, "draft_build", lambda: (Speculator, "build"))
     return SimpleNamespace(build=build)
@@ -267,15 +264,6 @@ def test_a_drafts_builder_of_an_unknown_name_is_reported(monkeypatch):
 def drafting(monkeypatch, module, owner, name):
     """A release that builds a draft's metadata in this place."""
     root = "vllm.v1.worker.gpu.spec_decode"
-    parts = root.split(".")
-    for length in range(1, len(parts) + 1):
-        package = ModuleType(".".join(parts[:length]))
-        package.__path__ = []
-        monkeypatch.setitem(sys.modules, package.__name__, package)
-    eagle = ModuleType(f"{root}.eagle")
-    eagle.__path__ = []
-    monkeypatch.setitem(sys.modules, eagle.__name__, eagle)
-    holder = ModuleType(f"{root}.{module}")
-    setattr(holder, owner, type(owner, (), {name: lambda: None}))
-    monkeypatch.setitem(sys.modules, holder.__name__, holder)
-    return holder
+    stand_in(monkeypatch, f"{root}.eagle")
+    builder = type(owner, (), {name: lambda: None})
+    return stand_in(monkeypatch, f"{root}.{module}", **{owner: builder})

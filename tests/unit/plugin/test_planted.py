@@ -1,9 +1,8 @@
 """Faults and mutants planted on purpose: what they do, and that they come out without a trace."""
 
-import sys
 import tracemalloc
 from dataclasses import dataclass
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +30,7 @@ from hybridwatch_engine_lab.mutants import cost
 from hybridwatch.engines.builds import FAULTS as LABEL_FAULTS
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch_lab.in_engine import MUTANTS
+from tests.unit.plugin.modules import stand_in
 
 
 def a_header(name: str = "one", **changes: Any) -> MutantHeader:
@@ -59,11 +59,7 @@ def rows(monkeypatch):
             self.moves += 1
             return self.moves
 
-    package, module = ModuleType("vllm"), ModuleType("vllm.fine")
-    vars(package)["__path__"] = []
-    vars(module)["Rows"] = Rows
-    monkeypatch.setitem(sys.modules, "vllm", package)
-    monkeypatch.setitem(sys.modules, "vllm.fine", module)
+    stand_in(monkeypatch, "vllm.fine", Rows=Rows)
     return Rows
 
 
@@ -233,19 +229,12 @@ def runners(monkeypatch):
     """vLLM's two model runners and its torch, as far as they are touched."""
     names = ("execute_model", "sample_tokens", "_dummy_run")
     made = {}
-    for package in ("vllm", "vllm.v1", "vllm.v1.worker", "vllm.v1.worker.gpu"):
-        monkeypatch.setitem(sys.modules, package, ModuleType(package))
     for place in ("gpu.model_runner", "gpu_model_runner"):
-        module = ModuleType(f"vllm.v1.worker.{place}")
         made[place] = type("GPUModelRunner", (), {name: lambda _, x: x for name in names})
-        module.GPUModelRunner = made[place]  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    torch = ModuleType("torch")
+        stand_in(monkeypatch, f"vllm.v1.worker.{place}", GPUModelRunner=made[place])
     waits = []
-    torch.accelerator = SimpleNamespace(  # type: ignore[attr-defined]
-        is_available=lambda: True, synchronize=lambda: waits.append(True)
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
+    accelerator = SimpleNamespace(is_available=lambda: True, synchronize=lambda: waits.append(True))
+    torch = stand_in(monkeypatch, "torch", accelerator=accelerator)
     return SimpleNamespace(classes=list(made.values()), torch=torch, waits=waits)
 
 
@@ -325,12 +314,7 @@ def test_half_of_the_blocks_are_not_free(monkeypatch):
         def get_num_free_blocks(self):
             return self.free
 
-    place = "vllm.v1.core.block_pool"
-    module = ModuleType(place)
-    vars(module)["BlockPool"] = BlockPool
-    for name in ("vllm", "vllm.v1", "vllm.v1.core"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, place, module)
+    stand_in(monkeypatch, "vllm.v1.core.block_pool", BlockPool=BlockPool)
     patches = halved_cache()
     patches.install()
     assert [BlockPool(free).get_num_free_blocks() for free in (47, 24, 3)] == [23, 0, 0]

@@ -1,14 +1,15 @@
 """What the plugin puts in on a CPU and on a GPU: nothing of the one on the other."""
 
 import json
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hybridwatch_engine import plugin, settings, steering
 from hybridwatch_engine.cpu import graph_replay, graph_replay_v2, platform_gaps
 from hybridwatch_engine.fixes import registry
+
+from tests.unit.plugin.modules import stand_in
 
 PARTS = (
     "connections.loopback_rendezvous",
@@ -28,16 +29,9 @@ OF_CPU = (
 )
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
-    module = ModuleType(name)
-    vars(module).update(content)
-    monkeypatch.setitem(sys.modules, name, module)
-
-
 def on(monkeypatch: pytest.MonkeyPatch, accelerator: str) -> None:
     """Have vLLM say which platform it is on."""
     platform = SimpleNamespace(is_cpu=lambda: accelerator == "cpu")
-    stand_in(monkeypatch, "vllm")
     stand_in(monkeypatch, "vllm.platforms", current_platform=platform)
 
 
@@ -126,8 +120,6 @@ def test_the_idle_rank_is_played_by_the_worker_of_the_platform(
     monkeypatch, accelerator, module, name
 ):
     on(monkeypatch, accelerator)
-    stand_in(monkeypatch, "vllm.v1")
-    stand_in(monkeypatch, "vllm.v1.worker")
     # The other platform's worker cannot be imported: it is not there.
     stand_in(monkeypatch, module, **{name: Worker})
     rank = steering.IdleRank()

@@ -4,12 +4,14 @@ A package ``vllm`` of a few lines stands for the engine: its cache answers what 
 """
 
 import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hybridwatch_engine.probes.prefix_cache import PrefixCacheProbe
 from hybridwatch_engine.scheduler_side import _answered_here_too
+
+from tests.unit.plugin.modules import stand_in
 
 SIZE = 4
 """Tokens of a block."""
@@ -83,23 +85,13 @@ class MambaManager:
 @pytest.fixture
 def vllm(monkeypatch):
     """The modules that the probe asks for."""
-    modules: dict[str, dict[str, object]] = {
-        "vllm": {"__path__": []},
-        "vllm.v1": {"__path__": []},
-        "vllm.v1.core": {"__path__": []},
-        "vllm.v1.core.block_pool": {"BlockPool": BlockPool},
-        "vllm.v1.core.kv_cache_coordinator": {"HybridKVCacheCoordinator": Coordinator},
-        "vllm.v1.core.kv_cache_manager": {"KVCacheManager": KVCacheManager},
-        "vllm.v1.core.single_type_kv_cache_manager": {"MambaManager": MambaManager},
-        "vllm.v1.kv_cache_interface": {
-            "FullAttentionSpec": FullAttentionSpec,
-            "MambaSpec": MambaSpec,
-        },
-    }
-    for name, names in modules.items():
-        module = ModuleType(name)
-        vars(module).update(names)
-        monkeypatch.setitem(sys.modules, name, module)
+    core = "vllm.v1.core"
+    stand_in(monkeypatch, f"{core}.block_pool", BlockPool=BlockPool)
+    stand_in(monkeypatch, f"{core}.kv_cache_coordinator", HybridKVCacheCoordinator=Coordinator)
+    stand_in(monkeypatch, f"{core}.kv_cache_manager", KVCacheManager=KVCacheManager)
+    stand_in(monkeypatch, f"{core}.single_type_kv_cache_manager", MambaManager=MambaManager)
+    specs = {"FullAttentionSpec": FullAttentionSpec, "MambaSpec": MambaSpec}
+    stand_in(monkeypatch, "vllm.v1.kv_cache_interface", **specs)
 
 
 @pytest.fixture
@@ -228,13 +220,7 @@ def test_after_something_was_thrown_out_nothing_is_missed(probe):
 
 
 def kept(probe: PrefixCacheProbe, *steps: tuple[int, int], **changes: Any) -> tuple[int, int]:
-    """States that a request's steps make reachable, and how many of them are wrong.
-
-    Args:
-        probe: Counts.
-        steps: First and last token of each.
-        changes: Of the manager.
-    """
+    """States that a request's steps make reachable, and how many of them are wrong."""
     manager = MambaManager([a_block() for _ in range(4)])
     vars(manager).update(changes)
     for start, end in steps:

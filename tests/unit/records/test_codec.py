@@ -109,15 +109,11 @@ trials = st.builds(
 )
 
 
-def in_order(many: list[Trial]) -> tuple[Trial, ...]:
-    return tuple(replace(trial, index=index) for index, trial in enumerate(many))
-
-
 runs = st.builds(
     lambda many, started, revision, looked, again, testbed: replace(
         SMALL,
         testbed=testbed,
-        trials=in_order(many),
+        trials=tuple(replace(trial, index=index) for index, trial in enumerate(many)),
         looks=looked,
         second_look=again if looked is None and (again or 0) < len(many) else None,
         started_at=started,
@@ -136,11 +132,7 @@ def altered(change: Any) -> bytes:
     """The small record with one thing changed, and a digest that is right."""
     raw = json.loads(encode(SMALL).record)
     change(raw)
-    return json.dumps(raw).encode() if has_nan(raw) else render_sealed(raw).encode()
-
-
-def has_nan(raw: Any) -> bool:
-    return "NaN" in json.dumps(raw)
+    return json.dumps(raw).encode() if ("NaN" in json.dumps(raw)) else render_sealed(raw).encode()
 
 
 @given(runs)

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Encoded, decode, encode
 from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.run import GpuState, InterimAnalyses, MachineState, Run
 from hybridwatch.records.store import list_records, read_run
+from tests.command_line import run_verb
 from tests.store_builders import REGRESSED, Plan, run
 
 ROOT: Final = Path(__file__).parents[3]
@@ -222,7 +221,7 @@ def check_judged(path: Path, stated: str, words: tuple[str, ...]) -> None:
     taken = read_run(path)
     assert taken.sha256 == stated
     assert decode(encode(taken).record, encode(taken).bulk) == taken
-    answer = CliRunner().invoke(cli, [*words, str(path), "--results", str(path.parents[2])])
+    answer = run_verb(*words, path, "--results", path.parents[2])
     assert answer.exception is None or isinstance(answer.exception, SystemExit), answer
     assert answer.exit_code in {0, 1} or answer.stderr.count("\n") == 1, answer.stderr
 

@@ -168,10 +168,6 @@ def joined(figure: Drawn) -> list[list[float]]:
     return stretches
 
 
-def crosses(figure: Drawn) -> list[Drawn]:
-    return [t for t in figure["data"] if t.get("marker", {}).get("symbol") == "x-thin"]
-
-
 @pytest.mark.parametrize(
     ("days", "sizes"),
     [
@@ -188,7 +184,7 @@ def test_a_line_joins_only_what_has_no_gap_between(days, sizes) -> None:
     assert list(map(len, joined(figure))) == sizes
     band = next(trace for trace in figure["data"] if trace.get("fill") == "toself")
     assert band["x"].count(None) == len(sizes) - 1
-    marks = crosses(figure)
+    marks = [t for t in figure["data"] if t.get("marker", {}).get("symbol") == "x-thin"]
     assert sum(len(mark["x"]) for mark in marks) == len(sizes) - 1
     assert all("no ttft" in mark["hovertemplate"] for mark in marks)
 

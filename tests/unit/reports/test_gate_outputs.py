@@ -6,16 +6,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.report import build_report
-from hybridwatch.cli.main import cli
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
 from hybridwatch.reports.github_actions import MOST, annotations, without_commands
 from hybridwatch.reports.junit import to_junit
 from tests.builders import RECENT, a_build, a_comparison, noisy, with_failures
+from tests.command_line import run_verb
 from tests.situations import SITUATIONS
 
 COMMANDS = {"add-mask", "debug", "echo", "error", "group", "notice", "set-env", "set-output"}
@@ -148,8 +147,7 @@ def test_a_step_says_only_what_the_gate_found(hostile, tmp_path, monkeypatch) ->
     summary = tmp_path / "summary.md"
     summary.write_text("earlier\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    answer = CliRunner().invoke(cli, ["gate", str(hostile), "--github"])
-    assert answer.exit_code == 1
+    answer = run_verb("gate", hostile, "--github", status=1)
     obeyed = runner(answer.stdout.splitlines())
     assert [one.name for one in obeyed] == ["error"]
     assert "r x ::error::planted" in obeyed[0].text
@@ -161,33 +159,31 @@ def test_a_step_says_only_what_the_gate_found(hostile, tmp_path, monkeypatch) ->
 def test_without_the_flag_nothing_is_a_command_of_ours(hostile, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    answer = CliRunner().invoke(cli, ["gate", str(hostile)])
-    assert "stop-commands" not in answer.output
+    assert "stop-commands" not in run_verb("gate", hostile).output
     assert not (tmp_path / "summary.md").exists()
 
 
 def test_a_job_without_a_summary_gets_annotations_alone(hostile, monkeypatch) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    answer = CliRunner().invoke(cli, ["gate", str(hostile), "--github"])
+    answer = run_verb("gate", hostile, "--github")
     assert [one.name for one in runner(answer.stdout.splitlines())] == ["error"]
 
 
 def test_a_summary_that_cannot_be_written_is_named(hostile, monkeypatch) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", f"{hostile}/summary.md")
-    answer = CliRunner().invoke(cli, ["gate", str(hostile), "--github"])
-    assert answer.exit_code == 2
+    answer = run_verb("gate", hostile, "--github", status=2)
     assert f"GITHUB_STEP_SUMMARY: {hostile}/summary.md: cannot be written" in answer.stderr
 
 
 def test_json_and_commands_do_not_share_standard_output(hostile) -> None:
-    answer = CliRunner().invoke(cli, ["gate", str(hostile), "--github", "--json"])
+    answer = run_verb("gate", hostile, "--github", "--json")
     assert (answer.exit_code, answer.stdout) == (2, "")
 
 
 def test_markdown_is_what_the_summary_gets(hostile, tmp_path, monkeypatch) -> None:
     file, summary = tmp_path / "gate.md", tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    CliRunner().invoke(cli, ["gate", str(hostile), "--github", "--markdown", str(file)])
+    run_verb("gate", hostile, "--github", "--markdown", file)
     assert file.read_text() == summary.read_text()
 
 
@@ -243,9 +239,9 @@ def test_what_is_missing_is_an_error_and_what_stops_nothing_is_skipped() -> None
 def test_the_verb_writes_the_file_next_to_its_answer(tmp_path) -> None:
     run = replace(a_comparison(GOOD, BAD), started_at=RECENT)
     record, file = str(write_run(tmp_path, run)), tmp_path / "gate.xml"
-    answer = CliRunner().invoke(cli, ["gate", record, "--junit", str(file)])
+    answer = run_verb("gate", record, "--junit", file)
     assert (answer.exit_code, outcomes(file.read_bytes())["tpot median"]) == (1, "passed")
     nowhere = f"{record}/gate.xml"
-    answer = CliRunner().invoke(cli, ["gate", record, "--junit", nowhere])
+    answer = run_verb("gate", record, "--junit", nowhere)
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert f"{nowhere}: cannot be written: " in answer.stderr

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from importlib.metadata import version
 from math import inf, log1p, nan
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -30,9 +29,8 @@ from hybridwatch.reports.markdown import render_comment
 from hybridwatch.reports.table import STYLES, print_table, print_values
 from hybridwatch.scenarios.load import find
 from tests.builders import BASELINE, Trials, a_comparison, a_run, noisy
+from tests.shipped import SCENARIOS
 from tests.situations import HOSTILE, SITUATIONS
-
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 
 def table_text(report, width: int) -> str:

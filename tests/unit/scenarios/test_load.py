@@ -8,211 +8,29 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.fixes import FIXES
 from hybridwatch.scenarios.load import digest, find, load_scenario, survey
 from hybridwatch.scenarios.scenario import Scenario
+from tests.mistakes import read_mistakes
+from tests.refusals import refusal
+from tests.shipped import SCENARIOS
 from tests.unit.scenarios.example import GOOD, write
-
-SHIPPED = Path(__file__).parents[3] / "scenarios"
-
 
 EXPECT = GOOD[GOOD.index("[expect.exactly]") :]
 
 QUOTED_FIXES = ", ".join(f'"{fix}"' for fix in FIXES)
 
-MISTAKES = [
-    ("seed = 7", 'seed = "4/s"', 'workload.generation.seed: expected an integer >= 0, found "4/s"'),
-    ("seed = 7", "seed = -1", "workload.generation.seed: expected an integer >= 0, found -1"),
-    ("seed = 7", "seed = true", "workload.generation.seed: expected an integer >= 0, found true"),
-    ("seed = 7\n", "", "workload.generation.seed: missing; expected an integer >= 0"),
-    (
-        "seed = 7",
-        "seed = 7\nsede = 8",
-        'workload.generation.sede: unknown key; did you mean "seed"?',
-    ),
-    (
-        "host_sync = 2",
-        "host_sync = 2\nwarmup = 1",
-        "trials.warmup: unknown key; known: contract, performance, host_sync, starts",
-    ),
-    ('why = "Rows go stale. More text."', 'why = " "', 'why: expected a text, found " "'),
-    ("version = 1", "version = 0", "version: expected an integer >= 1, found 0"),
-    ("version = 1", "version = 1.5", "version: expected an integer >= 1, found 1.5"),
-    (
-        'fix = "padded-rows-prefilling"',
-        'fix = "padded"',
-        f'fix: expected one of {QUOTED_FIXES}, "none", found "padded"',
-    ),
-    (
-        'model = "tiny-hybrid"',
-        'model = "../secret"',
-        'model: expected a folder of models/ or owner/name, found "../secret"',
-    ),
-    (
-        'dtype = "float32"',
-        'dtype = "fp8"',
-        'engine.dtype: expected one of "float32", "bfloat16", "float16", found "fp8"',
-    ),
-    (
-        "max_num_seqs = 16",
-        "max_num_seqs = 0",
-        "engine.max_num_seqs: expected an integer from 1 to 8192, found 0",
-    ),
-    (
-        "[1, 2, 4]",
-        '[1, "2", 4]',
-        'engine.cudagraph_capture_sizes[1]: expected an integer from 1 to 8192, found "2"',
-    ),
-    (
-        "cudagraph_capture_sizes = [1, 2, 4]",
-        "cudagraph_capture_sizes = 4",
-        "engine.cudagraph_capture_sizes: expected a list of integers from 1 to 8192, found 4",
-    ),
-    (
-        "[1, 2, 4]",
-        "[1, 4, 2]",
-        "engine.cudagraph_capture_sizes: expected ascending sizes, each once, found [1, 4, 2]",
-    ),
-    (
-        "[1, 2, 4]",
-        "[1, 2, 2]",
-        "engine.cudagraph_capture_sizes: expected ascending sizes, each once, found [1, 2, 2]",
-    ),
-    (
-        "[1, 2, 4]",
-        "[]",
-        (
-            "engine.cudagraph_capture_sizes: expected at least one size with cudagraph_mode "
-            "FULL_DECODE_ONLY, found []"
-        ),
-    ),
-    (
-        '"FULL_DECODE_ONLY"',
-        '"NONE"',
-        (
-            "engine.cudagraph_capture_sizes: expected no size with cudagraph_mode NONE, "
-            "found [1, 2, 4]"
-        ),
-    ),
-    (
-        "output_tokens = 48",
-        "output_tokens = 1000",
-        (
-            "workload.generation: expected input_tokens + output_tokens at most "
-            "engine.max_model_len (1024), found 1048"
-        ),
-    ),
-    (
-        'fix = "padded-rows-prefilling"',
-        'fix = "padded-rows-prefilling"\nsince = "0.30.0"\nuntil = "0.29.1"',
-        "until: expected since (0.30.0) or a later release, found 0.29.1",
-    ),
-    (
-        "48\nmax_concurrency = 3",
-        "48\nmax_concurrency = 17",
-        "workload.generation.max_concurrency: expected at most engine.max_num_seqs (16), found 17",
-    ),
-    (
-        "[expect.exactly]",
-        "[expect]\ndecoding_rows = 17\n[expect.exactly]",
-        "expect.decoding_rows: expected at most engine.max_num_seqs (16), found 17",
-    ),
-    (
-        "max_concurrency = 4",
-        "max_concurrency = 17",
-        "accuracy.max_concurrency: expected at most engine.max_num_seqs (16), found 17",
-    ),
-    (
-        "prompts = 36",
-        "prompts = 2",
-        "workload.generation.prompts: expected at least max_concurrency (3), found 2",
-    ),
-    (
-        '["recall"]',
-        '["recall", "recall"]',
-        'accuracy.tasks: expected each task once, found ["recall", "recall"]',
-    ),
-    (
-        '["recall"]',
-        "[]",
-        (
-            "accuracy.tasks: expected a non-empty list of lower-case words joined by underscores, "
-            "found []"
-        ),
-    ),
-    (
-        '["recall"]',
-        '["Recall!"]',
-        'accuracy.tasks[0]: expected lower-case words joined by underscores, found "Recall!"',
-    ),
-    (
-        "performance = 7",
-        "performance = 6",
-        "trials.performance: expected an integer from 7 to 1000, found 6",
-    ),
-    (
-        '"accuracy.recall" = 0.95',
-        '"accuracy.sums" = 0.95',
-        'expect."accuracy.sums": "sums" is not in accuracy.tasks ["recall"]',
-    ),
-    (
-        '"accuracy.recall" = 0.95',
-        '"accuracy.recall" = 95',
-        'expect.at_least."accuracy.recall": expected a number from 0 to 1, found 95',
-    ),
-    (
-        '"accuracy.recall" = 0.95',
-        '"accuracy.recall" = "high"',
-        'expect.at_least."accuracy.recall": expected a number, found "high"',
-    ),
-    (
-        '"accuracy.recall" = 0.95',
-        "ttft = 0.95",
-        'expect.at_least."ttft": lower is better for this metric, so it has no lower bound',
-    ),
-    (
-        '"contract.padded_rows_prefilling" = 0',
-        "output_throughput = 0",
-        (
-            'expect.exactly."output_throughput": this metric is noisy; only exact metrics and '
-            "counts can be expected exactly"
-        ),
-    ),
-    (
-        '"contract.padded_rows_prefilling" = 0',
-        "output_thruput = 0",
-        (
-            "expect.exactly.output_thruput: no metric has this id; "
-            'did you mean "output_throughput" or "request_throughput"?'
-        ),
-    ),
-    (EXPECT, "", "expect: missing; expected a table"),
-    (
-        EXPECT,
-        "[expect]",
-        "expect: expected at least one metric under exactly or at_least, found none",
-    ),
-    ("version = 1", 'version = 1\nid = "x"', "id: unknown key; a scenario's id is its path"),
-    (
-        "version = 1",
-        "version = ",
-        "not TOML: Invalid value (at line 3, column 11)",
-    ),
-]
 
-
-@pytest.mark.parametrize(("right", "wrong", "line"), MISTAKES, ids=[m[2][:60] for m in MISTAKES])
+@pytest.mark.parametrize(
+    ("right", "wrong", "line"), read_mistakes("scenario", fixes=QUOTED_FIXES, expect=EXPECT)
+)
 def test_each_mistake_is_reported_in_one_line(tmp_path, right, wrong, line):
     assert right in GOOD
     path, root = write(tmp_path, GOOD.replace(right, wrong, 1))
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert str(caught.value) == f"scenarios/smoke/x.toml: {line}"
+    assert refusal(ScenarioError, load_scenario, path, root) == f"scenarios/smoke/x.toml: {line}"
 
 
 def test_every_wrong_key_is_reported_at_once(tmp_path):
     text = GOOD.replace("seed = 7", "sed = 7").replace("version = 1", "version = 0")
     path, root = write(tmp_path, text)
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert str(caught.value).splitlines() == [
+    assert refusal(ScenarioError, load_scenario, path, root).splitlines() == [
         "scenarios/smoke/x.toml: version: expected an integer >= 1, found 0",
         "scenarios/smoke/x.toml: workload.generation.seed: missing; expected an integer >= 0",
         'scenarios/smoke/x.toml: workload.generation.sed: unknown key; did you mean "seed"?',
@@ -222,9 +40,7 @@ def test_every_wrong_key_is_reported_at_once(tmp_path):
 def test_every_disagreement_is_reported_at_once(tmp_path):
     text = GOOD.replace("max_num_seqs = 16", "max_num_seqs = 2").replace("[1, 2, 4]", "[2, 1]")
     path, root = write(tmp_path, text)
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert len(str(caught.value).splitlines()) == 3
+    assert len(refusal(ScenarioError, load_scenario, path, root).splitlines()) == 3
 
 
 def test_a_file_that_is_no_text_is_reported(tmp_path):
@@ -288,9 +104,7 @@ def test_find_opens_only_what_was_named(tmp_path):
 )
 def test_a_name_of_nothing_lists_near_ones(tmp_path, pattern, line):
     _, root = write(tmp_path, GOOD, "smoke/stale-rows.toml")
-    with pytest.raises(ScenarioError) as caught:
-        find(root, [pattern])
-    assert str(caught.value) == line
+    assert refusal(ScenarioError, find, root, [pattern]) == line
 
 
 def test_no_folder_is_an_error(tmp_path):
@@ -299,7 +113,7 @@ def test_no_folder_is_an_error(tmp_path):
 
 
 def test_all_shipped_scenarios_load():
-    assert find(SHIPPED, ())
+    assert find(SCENARIOS, ())
 
 
 def like(tmp_path: Path, text: str, of: str = GOOD) -> Scenario:
@@ -352,9 +166,8 @@ def test_who_cannot_be_meant_is_reported(tmp_path, named, said):
     write(tmp_path, GOOD, "smoke/a.toml")
     write(tmp_path, 'like = "smoke/a"\n', "gpu/c.toml")
     path, root = write(tmp_path, f"like = {named}\n", "gpu/b.toml")
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path, root)
-    assert str(caught.value) == f"scenarios/gpu/b.toml: like: {said}"
+    caught = refusal(ScenarioError, load_scenario, path, root)
+    assert caught == f"scenarios/gpu/b.toml: like: {said}"
 
 
 def test_what_is_wrong_in_the_model_is_reported_once_and_of_its_file(tmp_path):
@@ -367,8 +180,7 @@ def test_what_is_wrong_in_the_model_is_reported_once_and_of_its_file(tmp_path):
 
 
 def test_what_is_wrong_together_is_reported_the_file_that_says_so(tmp_path):
-    with pytest.raises(ScenarioError) as caught:
-        like(tmp_path, "[engine]\nmax_num_seqs = 2\n")
-    lines = str(caught.value).splitlines()
+    said = refusal(ScenarioError, like, tmp_path, "[engine]\nmax_num_seqs = 2\n")
+    lines = said.splitlines()
     assert lines
     assert all(line.startswith("scenarios/gpu/b.toml: ") for line in lines)

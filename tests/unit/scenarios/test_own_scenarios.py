@@ -5,6 +5,7 @@ import pytest
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.load import digest, find, survey
 from hybridwatch.system.home import home, shipped
+from tests.refusals import refusal
 from tests.unit.scenarios.example import GOOD, load
 
 LIKE = 'like = "smoke/dummy-run"\nversion = 1\nmodel = "my-model"\n'
@@ -30,9 +31,7 @@ def test_an_id_that_is_taken_is_refused_with_both_files(own_home):
     taken.write_text(LIKE)
     theirs = shipped() / "scenarios" / "smoke" / "dummy-run.toml"
     expected = f"{taken}: expected an id that is not taken; {theirs} has it: rename"
-    with pytest.raises(ScenarioError) as caught:
-        find(own_home / "scenarios", ["smoke"])
-    assert str(caught.value) == expected
+    assert refusal(ScenarioError, find, own_home / "scenarios", ["smoke"]) == expected
     found = survey(own_home / "scenarios")
     assert found.problems == (expected,)
     assert "smoke/padded-graph-rows" in {one.id for one in found.scenarios}
@@ -149,6 +148,4 @@ def test_a_scenario_may_need_a_gpu(tmp_path, accelerator, cpu):
     ],
 )
 def test_each_mistake_is_reported(tmp_path, text, said):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, text)
-    assert str(caught.value).partition("x.toml: ")[2] == said
+    assert refusal(ScenarioError, load, tmp_path, text).partition("x.toml: ")[2] == said

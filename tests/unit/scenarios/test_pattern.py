@@ -12,9 +12,9 @@ from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 from hybridwatch.scenarios.pattern import Span, Wave
+from tests.mistakes import read_mistakes
+from tests.refusals import refusal
 from tests.unit.scenarios.example import GOOD, WAVE, load
-
-KEY = "workload.waves[0]"
 
 
 def span(low: int, high: int, **more: int) -> Span:
@@ -197,199 +197,26 @@ def test_rank_and_arrival_are_handed_on():
 
 # Mistakes in a file.
 
-LENGTH = (
-    "an integer from 1 to 1048576 or a table with from and to or a list of integers from 1 to "
-    "1048576"
-)
-MISTAKES = [
-    ("output_tokens = 32", "output_tokens = 0", f"output_tokens: expected {LENGTH}, found 0"),
-    ("output_tokens = 32", 'output_tokens = "x"', f'output_tokens: expected {LENGTH}, found "x"'),
-    ("output_tokens = 32", "output_tokens = true", f"output_tokens: expected {LENGTH}, found true"),
-    ("output_tokens = 32", "output_tokens = 3.5", f"output_tokens: expected {LENGTH}, found 3.5"),
-    ("output_tokens = 32\n", "", f"output_tokens: missing; expected {LENGTH}"),
-    (
-        "output_tokens = 32",
-        "output_tokens = { from = 32 }",
-        "output_tokens.to: missing; expected an integer from 1 to 1048576",
-    ),
-    (
-        "from = 20, ",
-        "from = 20, form = 30, ",
-        'input_tokens.form: unknown key; did you mean "from"?',
-    ),
-    (
-        "multiple_of = 16",
-        'multiple_of = "16"',
-        'input_tokens.multiple_of: expected an integer from 1 to 1048576, found "16"',
-    ),
-    (
-        "plus = 1",
-        "plus = -1",
-        "input_tokens.plus: expected an integer from 0 to 1048576, found -1",
-    ),
-    (
-        "from = 20, to = 300",
-        "from = 300, to = 20",
-        "input_tokens: expected a length 16k + 1 from 300 to 20, found none",
-    ),
-    (
-        "from = 20, to = 300",
-        "from = 20, to = 32",
-        "input_tokens: expected a length 16k + 1 from 20 to 32, found none",
-    ),
-    ("requests = 12", "requests = 0", "requests: expected an integer from 1 to 1000000, found 0"),
-    ("requests = 12", "requests = 2", "requests: expected at least max_concurrency (3), found 2"),
-    (
-        "requests = 12",
-        "requests = 12\nearly_finnish = 0.5",
-        'early_finnish: unknown key; did you mean "early_finish"?',
-    ),
-    (
-        'arrival = "queue"',
-        'arrival = "cue"',
-        'arrival: expected one of "together", "queue", "poisson", "steps", found "cue"',
-    ),
-    (
-        "max_concurrency = 3\n",
-        "",
-        'max_concurrency: missing; arrival "queue" needs it',
-    ),
-    (
-        "max_concurrency = 3",
-        'max_concurrency = "3"',
-        'max_concurrency: expected an integer from 1 to 8192, found "3"',
-    ),
-    (
-        'arrival = "queue"\n',
-        "",
-        'max_concurrency: expected only with arrival "queue", found 3 with arrival "together"',
-    ),
-    (
-        'arrival = "queue"\nmax_concurrency = 3',
-        'arrival = "poisson"',
-        'rate: missing; arrival "poisson" needs it',
-    ),
-    (
-        "max_concurrency = 3",
-        "max_concurrency = 3\nrate = 2",
-        'rate: expected only with arrival "poisson", found 2 with arrival "queue"',
-    ),
-    (
-        'arrival = "queue"\nmax_concurrency = 3',
-        'arrival = "poisson"\nrate = 0',
-        "rate: expected a number from 0.001 to 10000, found 0",
-    ),
-    (
-        "early_finish = 0.25",
-        "early_finish = 25",
-        "early_finish: expected a number from 0 to 1, found 25",
-    ),
-    (
-        "early_finish = 0.25",
-        "shared_prefix_tokens = 33",
-        "input_tokens: expected more than shared_prefix_tokens (33), found 33",
-    ),
-    (
-        "early_finish = 0.25",
-        "prefixes = 2",
-        "prefixes: expected only with shared_prefix_tokens, found 2",
-    ),
-    (
-        "early_finish = 0.25",
-        "first_prefix = 2",
-        "first_prefix: expected only with shared_prefix_tokens, found 2",
-    ),
-    (
-        "early_finish = 0.25",
-        "rank = 0",
-        "rank: expected none with engine.data_parallel_size 1, found 0",
-    ),
-]
-ELSEWHERE = [
-    (
-        "output_tokens = 32",
-        "output_tokens = 800",
-        (
-            f"{KEY}: expected input_tokens + output_tokens at most engine.max_model_len (1024), "
-            "found 1089"
-        ),
-    ),
-    (
-        "output_tokens = 1\n",
-        "output_tokens = 1001\n",
-        (
-            "workload.prelude[0]: expected input_tokens + output_tokens at most "
-            "engine.max_model_len (1024), found 1025"
-        ),
-    ),
-    (WAVE, "", "workload.waves: missing; expected a non-empty list of tables"),
-    (
-        "seed = 5\n",
-        "seed = 5\nidle_dummy_batches = 5000\n",
-        "workload.idle_dummy_batches: expected an integer from 0 to 4096, found 5000",
-    ),
-]
 
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "line"),
-    [*((right, wrong, f"{KEY}.{line}") for right, wrong, line in MISTAKES), *ELSEWHERE],
-    ids=[line[:60] for _, _, line in (*MISTAKES, *ELSEWHERE)],
-)
+@pytest.mark.parametrize(("right", "wrong", "line"), read_mistakes("wave", wave=WAVE))
 def test_each_mistake_is_reported_in_one_line(tmp_path, right, wrong, line):
     edited = WAVE.replace(right, wrong, 1) if right in WAVE else WAVE
     text = GOOD.replace(WAVE, edited) if edited != WAVE else GOOD.replace(right, wrong, 1)
     assert text != GOOD
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, text)
-    assert str(caught.value) == f"scenarios/x.toml: {line}"
+    assert refusal(ScenarioError, load, tmp_path, text) == f"scenarios/x.toml: {line}"
 
 
 def test_no_wave_at_all_is_reported(tmp_path):
     text = GOOD.replace(WAVE, "").replace("seed = 5\n", "seed = 5\nwaves = []\n")
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, text)
-    assert str(caught.value) == (
+    assert refusal(ScenarioError, load, tmp_path, text) == (
         "scenarios/x.toml: workload.waves: expected a non-empty list of tables, found []"
     )
 
 
-ENGINE_MISTAKES = [
-    (
-        "max_num_batched_tokens = 15",
-        "engine.max_num_batched_tokens: expected at least max_num_seqs (16), found 15",
-    ),
-    (
-        "data_parallel_size = 2\ndisaggregated = true",
-        "engine.disaggregated: expected false with data_parallel_size 2, found true",
-    ),
-    (
-        "data_parallel_size = 9",
-        "engine.data_parallel_size: expected an integer from 1 to 8, found 9",
-    ),
-    (
-        'mamba_cache_mode = "some"',
-        'engine.mamba_cache_mode: expected one of "none", "align", "all", found "some"',
-    ),
-    (
-        "enable_prefix_caching = 1",
-        "engine.enable_prefix_caching: expected true or false, found 1",
-    ),
-    (
-        'block_size = "16"',
-        'engine.block_size: expected an integer from 1 to 1048576, found "16"',
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("keys", "line"), ENGINE_MISTAKES, ids=[m[1][:60] for m in ENGINE_MISTAKES]
-)
+@pytest.mark.parametrize(("keys", "line"), read_mistakes("engine"))
 def test_engine_keys_are_checked(tmp_path, keys, line):
     text = GOOD.replace("max_num_seqs = 16\n", f"max_num_seqs = 16\n{keys}\n")
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, text)
-    assert str(caught.value) == f"scenarios/x.toml: {line}"
+    assert refusal(ScenarioError, load, tmp_path, text) == f"scenarios/x.toml: {line}"
 
 
 def test_ranks_are_checked_against_their_number(tmp_path):

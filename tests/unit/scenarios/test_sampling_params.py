@@ -10,6 +10,7 @@ from hybridwatch.measurement.completions import build_body
 from hybridwatch.scenarios.expansion import PlannedRequest, expand
 from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.sampling import SamplingParams
+from tests.mistakes import read_mistakes
 from tests.unit.scenarios import example
 from tests.unit.scenarios.example import GOOD, WAVE
 
@@ -77,37 +78,7 @@ def test_only_what_can_be_ended_may_be_short(keys, shortest):
     assert lengths == list(range(shortest, 9))
 
 
-MISTAKES = [
-    ("[{ topk = 1 }]", '[0].topk: unknown key; did you mean "top_k" or "stop" or "top_p"?'),
-    (
-        "[{}, { presence_penalty = 2.1 }]",
-        "[1].presence_penalty: expected a number from -2 to 2, found 2.1",
-    ),
-    (
-        "[{ prompt_logprobs = 21 }]",
-        "[0].prompt_logprobs: expected an integer from 0 to 20, found 21",
-    ),
-    ("[{ logit_bias = { x = 1 } }]", '[0].logit_bias.x: expected a token id, found "x"'),
-    (
-        "[{ logit_bias = { 7 = 101 } }]",
-        "[0].logit_bias.7: expected a number from -100 to 100, found 101",
-    ),
-    ('[{ stop = [""] }]', '[0].stop[0]: expected a text, found ""'),
-    (
-        "[{ min_tokens = 2 }]",
-        "[0].min_tokens: expected only with stop, stop_token_ids or ignore_eos = false, found 2",
-    ),
-    (
-        "[{ min_tokens = 9, ignore_eos = false }]",
-        "[0].min_tokens: expected at most output_tokens (8), found 9",
-    ),
-    ("[{ top_k = 1 }]", "[0].top_k: expected only with a temperature above 0, found 1"),
-    ("[{}, {}, {}, {}]", ": expected at most 3, one a request, found 4"),
-    ("7", ": expected a list of tables, found 7"),
-]
-
-
-@pytest.mark.parametrize(("value", "line"), MISTAKES, ids=[line[:50] for _, line in MISTAKES])
+@pytest.mark.parametrize(("value", "line"), read_mistakes("sampling"))
 def test_each_mistake_is_named_with_its_key(tmp_path, value, line):
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, f"sampling_params = {value}")

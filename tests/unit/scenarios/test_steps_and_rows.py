@@ -10,6 +10,8 @@ from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.pattern import Wave
 from hybridwatch.scenarios.scenario import Scenario
+from tests.mistakes import read_mistakes
+from tests.refusals import refusal
 from tests.unit.scenarios import example
 from tests.unit.scenarios.example import GOOD, WAVE
 
@@ -127,133 +129,33 @@ def test_lists_change_the_digest_and_defaults_do_not(tmp_path, old, new):
     assert (changed == digest(load(tmp_path, PLAIN))) is same
 
 
-LISTS = "a list of integers from 1 to 1048576"
 ONE_SCHEDULER = "expected an engine with one scheduler, whose steps count"
-MISTAKES = [
-    (
-        "output_tokens = [8, 9]",
-        "output_tokens: expected one entry for each of 3 requests, found 2",
-    ),
-    (
-        "input_tokens = [40, 0, 40]",
-        (
-            "input_tokens: expected an integer from 1 to 1048576 or a table with from and to or "
-            f"{LISTS}, found [40, 0, 40]"
-        ),
-    ),
-    (
-        "shared_prefix_tokens = [0, -1, 3]",
-        (
-            "shared_prefix_tokens: expected an integer from 0 to 1048576 or a list of integers "
-            "from 0 to 1048576, found [0, -1, 3]"
-        ),
-    ),
-    (
-        "shared_prefix_tokens = [0, 40, 3]",
-        "input_tokens: expected more than shared_prefix_tokens (40) of request 1, found 40",
-    ),
-    (
-        'text = "recall"\nshared_prefix_tokens = [0, 4, 3]',
-        'shared_prefix_tokens: expected one number with text "recall", found a list',
-    ),
-    ('arrival = "steps"', 'at_step: missing; arrival "steps" needs it'),
-    (
-        "at_step = [0, 1, 2]",
-        'at_step: expected only with arrival "steps", found it with arrival "together"',
-    ),
-    (
-        'arrival = "steps"\nat_step = [0, 1]',
-        "at_step: expected one entry for each of 3 requests, found 2",
-    ),
-    (
-        'arrival = "steps"\nat_step = [0, 1, -1]',
-        "at_step[2]: expected an integer from 0 to 100000, found -1",
-    ),
-    (
-        'arrival = "queue"\nmax_concurrency = 1\naborts = [{ request = 0, step = 1 }]',
-        'aborts: expected only with arrival "together" or "steps", found it with arrival "queue"',
-    ),
-    (
-        "aborts = [{ request = 3, step = 1 }]",
-        "aborts[0].request: expected less than requests (3), found 3",
-    ),
-    (
-        "aborts = [{ request = 0, step = 1 }, { request = 0, step = 2 }]",
-        "aborts: expected each request once, found [0, 0]",
-    ),
-    (
-        'arrival = "steps"\nat_step = [0, 5, 5]\naborts = [{ request = 1, step = 4 }]',
-        "aborts[0].step: expected at least its at_step (5), found 4",
-    ),
-    ("aborts = [{ request = 0 }]", "aborts[0].step: missing; expected an integer from 0 to 100000"),
-    ("overlap_after_steps = 3", "overlap_after_steps: expected a wave before it, found none"),
-    ("idle_s = 6", "idle_s: expected a number from 0 to 5, found 6"),
-    (
-        "temperature = 0.5",
-        "sampling_seed: missing; answers with a temperature need it to be given twice",
-    ),
-    ("sampling_seed = 5", "sampling_seed: expected only with a temperature above 0, found 5"),
-    ("n = 2", "n: expected only with a temperature above 0, found 2"),
-    (
-        "n = 2\ntemperature = 1\nsampling_seed = 1\naborts = [{ request = 0, step = 1 }]",
-        "n: expected 1 in a wave with aborts, found 2",
-    ),
-    ("priority = 1", 'priority: expected only with engine.scheduling_policy "priority"'),
-]
 
 
-@pytest.mark.parametrize(("keys", "line"), MISTAKES, ids=[line[:60] for _, line in MISTAKES])
+@pytest.mark.parametrize(("keys", "line"), read_mistakes("rows"))
 def test_each_mistake_is_named_with_its_key(tmp_path, keys, line):
     named = [key.partition(" =")[0] for key in keys.splitlines()]
     rest = [row for row in PLAIN.splitlines() if row.partition(" =")[0] not in named]
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, "\n".join([*rest, keys, ""]))
-    assert str(caught.value) == f"scenarios/x.toml: workload.waves[0].{line}"
+    said = refusal(ScenarioError, load, tmp_path, "\n".join([*rest, keys, ""]))
+    assert said == f"scenarios/x.toml: workload.waves[0].{line}"
 
 
 SECOND = "[[workload.waves]]\nrequests = 3\ninput_tokens = 9\noutput_tokens = 8\n"
 AGAIN = "[[workload.waves]]\nagain = true\n"
-MISTAKES_OF_TWO = [
-    (
-        PLAIN,
-        f"{AGAIN}requests = 3\n",
-        "requests: expected none, a wave that asks again takes it from the one before, found 3",
-    ),
-    (
-        PLAIN,
-        f"{SECOND}overlap_after_steps = 2\nidle_s = 1.0\n",
-        "idle_s: expected none in a wave that overlaps the one before",
-    ),
-    (
-        f'{PLAIN}arrival = "queue"\nmax_concurrency = 1\n',
-        f"{SECOND}overlap_after_steps = 2\n",
-        (
-            'overlap_after_steps: expected a wave before it with arrival "together" or "steps", '
-            'found "queue"'
-        ),
-    ),
-    (
-        f"{PLAIN}aborts = [{{ request = 0, step = 1 }}]\n",
-        f"{SECOND}continues = true\n",
-        "continues: expected a wave before it without temperature, aborts, prompt_logprobs",
-    ),
-]
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "line"), MISTAKES_OF_TWO, ids=[line[:60] for _, _, line in MISTAKES_OF_TWO]
+    ("first", "second", "line"), read_mistakes("two-waves", plain=PLAIN, second=SECOND, again=AGAIN)
 )
 def test_what_two_waves_cannot_be_together_is_named(tmp_path, first, second, line):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, f"{first}\n{second}")
-    assert str(caught.value) == f"scenarios/x.toml: workload.waves[1].{line}"
+    said = refusal(ScenarioError, load, tmp_path, f"{first}\n{second}")
+    assert said == f"scenarios/x.toml: workload.waves[1].{line}"
 
 
 def test_the_first_wave_cannot_ask_again(tmp_path):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, AGAIN)
+    said = refusal(ScenarioError, load, tmp_path, AGAIN)
     wanted = "scenarios/x.toml: workload.waves[0].again: expected a wave before it, found none"
-    assert wanted in str(caught.value).splitlines()
+    assert wanted in said.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -265,9 +167,8 @@ def test_the_first_wave_cannot_ask_again(tmp_path):
 )
 @pytest.mark.parametrize("engine", ["disaggregated = true", "data_parallel_size = 2"])
 def test_steps_are_counted_in_one_scheduler(tmp_path, keys, line, engine):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, f"{PLAIN}{keys}\n", engine)
-    assert str(caught.value) == f"scenarios/x.toml: workload.waves[0].{line}"
+    said = refusal(ScenarioError, load, tmp_path, f"{PLAIN}{keys}\n", engine)
+    assert said == f"scenarios/x.toml: workload.waves[0].{line}"
 
 
 def test_a_budget_is_at_most_the_engines_own(tmp_path):

@@ -6,34 +6,20 @@ from hybridwatch.engines.builds import FAULTS
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.load import digest, find
 from hybridwatch.system.home import home
+from tests.mistakes import read_mistakes
+from tests.refusals import refusal
 from tests.unit.scenarios.example import GOOD, load
 
 RISING = "max_concurrency = [1, 2, 3]"
-MISTAKES = [
-    ("", "max_concurrency: expected at least 3 rising numbers, found none"),
-    ("max_concurrency = [1, 2]", "max_concurrency: expected at least 3 rising numbers, found 1, 2"),
-    ("max_concurrency = [1, 3, 2]", "expected at least 3 rising numbers, found 1, 3, 2"),
-    ("request_rate = [1, 1, 2]", "request_rate: expected at least 3 rising numbers, found 1, 1, 2"),
-    ("request_rate = [0, 1, 2]", "request_rate[0]: expected a number from 0.001"),
-    (f"{RISING}\nrequest_rate = [1, 2, 4]", "request_rate: expected it or max_concurrency, found"),
-    (
-        "max_concurrency = [1, 2, 400]",
-        "sweep.max_concurrency: expected at most workload.generation.max_concurrency (3), found 4",
-    ),
-    (f"{RISING}\n[sweep.slo]", "sweep.slo.ttft_ms: expected it or tpot_ms, found neither"),
-    (f"{RISING}\n[sweep.slo]\ntpot_ms = 0", "sweep.slo.tpot_ms: expected a number from 0.001"),
-]
 
 
 def with_sweep(text):
     return GOOD.replace("[trials]", f"[sweep]\n{text}\n\n[trials]", 1)
 
 
-@pytest.mark.parametrize(("text", "says"), MISTAKES)
+@pytest.mark.parametrize(("text", "says"), read_mistakes("sweep"))
 def test_a_sweep_that_cannot_be_one_is_refused(tmp_path, text, says):
-    with pytest.raises(ScenarioError) as refused:
-        load(tmp_path, with_sweep(text))
-    assert says in str(refused.value)
+    assert says in refusal(ScenarioError, load, tmp_path, with_sweep(text))
 
 
 @pytest.mark.parametrize(
@@ -79,25 +65,6 @@ HEAD = 'method = "eagle"\nmodel = "a-head"\ndrafts = 3\n'
 NGRAM = 'method = "ngram"\ndrafts = 3\n'
 OWN = 'method = "mtp"\ndrafts = 3\n'
 
-CONTRADICTIONS = [
-    (NGRAM + 'model = "a-head"\n', 'model: expected none with method "ngram", found "a-head"'),
-    (
-        NGRAM + "lookup_min = 5\nlookup_max = 2\n",
-        "lookup_min: expected at most lookup_max (2), found 5",
-    ),
-    (OWN + 'model = "a-head"\n', 'model: expected none with method "mtp", found "a-head"'),
-    (OWN + "lookup_min = 2\n", 'lookup_min: expected only with method "ngram", found 2'),
-    ('method = "eagle"\ndrafts = 3\n', 'model: missing; method "eagle" needs it'),
-    ('method = "draft_model"\ndrafts = 3\n', 'model: missing; method "draft_model" needs it'),
-    (HEAD + "lookup_min = 2\n", 'lookup_min: expected only with method "ngram", found 2'),
-    (HEAD + "lookup_max = 2\n", 'lookup_max: expected only with method "ngram", found 2'),
-    (
-        HEAD.replace("drafts = 3", "drafts = 0"),
-        "drafts: expected an integer from 1 to 16, found 0",
-    ),
-    (NGRAM.replace("ngram", "oracle"), "method: expected one of"),
-]
-
 
 def speculating(text):
     return GOOD.replace("[workload]", f"[engine.speculation]\n{text}\n[workload]", 1)
@@ -110,11 +77,9 @@ def test_speculation_that_makes_sense_is_taken(tmp_path, text):
     assert speculation.drafts == 3
 
 
-@pytest.mark.parametrize(("text", "said"), CONTRADICTIONS)
+@pytest.mark.parametrize(("text", "said"), read_mistakes("speculation"))
 def test_contradictions_are_named(tmp_path, text, said):
-    with pytest.raises(ScenarioError) as caught:
-        load(tmp_path, speculating(text))
-    assert f"engine.speculation.{said}" in str(caught.value)
+    assert f"engine.speculation.{said}" in refusal(ScenarioError, load, tmp_path, speculating(text))
 
 
 @pytest.mark.parametrize(

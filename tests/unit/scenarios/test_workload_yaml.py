@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from hybridwatch.cli.scenarios import scenarios_command as command
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.scenarios.workload_yaml import Carried, parse_scenarios
+from tests.command_line import run_verb
 
 LAB = Path(__file__).parents[2] / "fixtures" / "perf-eval" / "lab.yaml"
 
@@ -161,13 +162,12 @@ def test_what_is_no_workload_is_refused(tmp_path, text) -> None:
         parse_scenarios(path)
 
 
-def call(*words: object) -> Result:
-    return CliRunner().invoke(command, [str(word) for word in words])
+def call(*words: object, status: int | None = None) -> Result:
+    return run_verb(*words, of=command, status=status)
 
 
 def test_the_verb_writes_files_that_are_valid_and_says_the_rest(tmp_path) -> None:
-    answer = call("--from", LAB, "--out", tmp_path / "scenarios")
-    assert answer.exit_code == 0, answer.output
+    answer = call("--from", LAB, "--out", tmp_path / "scenarios", status=0)
     folder = tmp_path / "scenarios"
     written = sorted(folder.rglob("*.toml"))
     assert [load_scenario(path, folder) for path in written] == sorted(
@@ -184,15 +184,15 @@ def test_the_verb_does_not_write_over_what_somebody_changed(tmp_path) -> None:
     call("--from", LAB, "--out", tmp_path)
     path = sorted(tmp_path.rglob("*.toml"))[1]
     path.write_text("# mine\n")
-    answer = CliRunner().invoke(command, ["--from", str(LAB), "--out", str(tmp_path)])
+    answer = run_verb("--from", LAB, "--out", tmp_path, of=command)
     assert isinstance(answer.exception, ScenarioError)
     assert f"{path}: expected no other scenario of this name" in str(answer.exception)
     assert path.read_text() == "# mine\n"
 
 
 def test_from_needs_a_folder(tmp_path) -> None:
-    assert call("--from", LAB).exit_code == 2
-    assert call("--out", tmp_path).exit_code == 2
+    call("--from", LAB, status=2)
+    call("--out", tmp_path, status=2)
 
 
 def test_hostile_text_stays_a_comment(tmp_path) -> None:

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.server_check.result import RELATIONS, Break, CheckResult
 from hybridwatch.server_check.screen import write_result
+from tests.command_line import run_verb
 from tests.unit.server_check.language_server import LanguageServer, served
 
 SHORT = ("--minutes", "0.02")  # the last relation is asked whatever the time
@@ -22,7 +21,7 @@ def results(tmp_path, monkeypatch):
 
 def call(server: LanguageServer, *words: str):
     with served(server) as url:
-        return CliRunner().invoke(cli, ["check", url, *SHORT, *words])
+        return run_verb("check", url, *SHORT, *words)
 
 
 def test_a_right_server_gives_0_and_every_relation_as_json():
@@ -45,9 +44,7 @@ def test_a_break_gives_1():
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "ftp://127.0.0.1", "http://me:hunter2@host"])
 def test_a_server_that_cannot_be_asked_gives_2(url):
-    done = CliRunner().invoke(cli, ["check", url, *SHORT])
-    assert done.exit_code == 2
-    assert "hunter2" not in done.output
+    assert "hunter2" not in run_verb("check", url, *SHORT, status=2).output
 
 
 def test_the_key_is_sent_and_never_shown(monkeypatch):

@@ -3,12 +3,12 @@
 from importlib.metadata import entry_points
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli import main
-from hybridwatch.cli.main import OF_LAB, VERBS, cli, verbs
+from hybridwatch.cli.main import OF_LAB, VERBS, verbs
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.system.extensions import loaded
+from tests.command_line import run_verb
 
 CODE = """
 import click
@@ -55,8 +55,8 @@ def install(tmp_path, monkeypatch):
     verbs.cache_clear()
 
 
-def said(*words):
-    return CliRunner().invoke(cli, words)
+def said(*words, status=None):
+    return run_verb(*words, status=status)
 
 
 def test_a_verb_of_another_distribution_is_listed_in_its_place_and_called(install):
@@ -76,8 +76,7 @@ def test_a_verb_of_ours_stays_ours(install):
 
 def test_a_verb_that_lacks_a_module_names_its_distribution(install):
     install()
-    told = said("lacking")
-    assert told.exit_code == 2
+    told = said("lacking", status=2)
     assert "needs the Python module 'not_there', which is not installed here" in told.output
     assert told.output.rstrip().endswith("-m pip install greeting")
 

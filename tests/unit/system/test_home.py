@@ -16,8 +16,7 @@ from hybridwatch.system.home import (
     layers,
     shipped,
 )
-
-ROOT = Path(__file__).parents[3]
+from tests.shipped import ROOT
 
 
 @pytest.fixture

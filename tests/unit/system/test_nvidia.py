@@ -54,9 +54,7 @@ def test_the_fields_that_we_read_are_in_the_real_structures(struct: Any, fields:
     assert fields <= {name for name, _ in struct._fields_}
 
 
-def test_a_machine_without_a_driver_is_reported_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_machine_without_a_driver_is_reported_in_one_line(monkeypatch) -> None:
     for code in (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED):
         pretend(monkeypatch, broken=code)
         for ask in (nvidia.driver, nvidia.devices):
@@ -66,9 +64,7 @@ def test_a_machine_without_a_driver_is_reported_in_one_line(
             assert re.fullmatch(r'no NVIDIA driver on this machine: NVML says "[^"\n]+"', told)
 
 
-def test_a_driver_that_does_not_fit_its_library_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_driver_that_does_not_fit_its_library_is_reported(monkeypatch) -> None:
     pretend(monkeypatch, broken=pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
     with pytest.raises(GpuError, match=r"^the NVIDIA driver does not answer: .*version mismatch"):
         nvidia.driver()
@@ -113,9 +109,7 @@ def test_driver_and_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         ("MIG-8,0", []),
     ],
 )
-def test_visible_devices_are_read_as_cuda_reads_them(
-    visible: str | None, expected: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_visible_devices_are_read_as_cuda_reads_them(visible, expected, monkeypatch) -> None:
     cards = [Card(uuid=f"GPU-{name}1") for name in "abc"]
     slice_of_one = Card(uuid="MIG-7")
     library = pretend(monkeypatch, *cards, slice_of_one)

@@ -3,14 +3,13 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import NotifyError
 from hybridwatch.formats.read.read import list_formats
 from hybridwatch.integrations.notify.channels import _file_form, added_kinds, read_channels
 from hybridwatch.integrations.notify.sending import open_client
 from hybridwatch.metrics import find_metric, list_metrics
+from tests.command_line import run_verb
 
 CODE = """
 from datetime import UTC, datetime, timedelta
@@ -83,8 +82,8 @@ def installed(tmp_path_factory, monkeypatch):
         kept.cache_clear()
 
 
-def said(*words):
-    return CliRunner().invoke(cli, [str(word) for word in words])
+def said(*words, status=None):
+    return run_verb(*words, status=status)
 
 
 def kettle(folder, name, *values):
@@ -100,8 +99,7 @@ def test_a_file_of_an_own_format_is_taken_and_its_own_metric_judged(tmp_path) ->
     loud = kettle(tmp_path, "loud.json", *(150 + n / 10 for n in range(10)))
     ids = []
     for path in (quiet, loud):
-        taken = said("ingest", path, "--results", results, "--json")
-        assert taken.exit_code == 0, taken.output
+        taken = said("ingest", path, "--results", results, "--json", status=0)
         ids += [one["run_id"] for one in json.loads(taken.stdout)["taken"]]
     compared = said("compare", *ids, "--results", results, "--json", "--across-testbeds")
     (steam,) = json.loads(compared.stdout)["comparisons"]

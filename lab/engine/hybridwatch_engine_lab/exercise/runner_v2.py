@@ -203,11 +203,7 @@ def _tables(rows: int) -> Any:
 
 
 def _uniform(computed: Sequence[int]) -> int | None:
-    """What a step in which each request computes one token hands on to choose its graph.
-
-    Args:
-        computed: Tokens of each prompt, of 9, that are computed.
-    """
+    """What a step in which each request computes one token hands on to choose its graph."""
     import numpy as np
     from vllm.v1.worker.gpu import model_runner
 

@@ -81,13 +81,7 @@ def states_at_block_ends() -> dict[str, Any]:
 
 
 def _runner(mode: str, lengths: Sequence[int], *, tokens: int) -> Any:
-    """A runner with decodes of so many tokens in all; their blocks are 3, 4, and so on.
-
-    Args:
-        mode: Cache mode of the Mamba layers.
-        lengths: Tokens that each request has with this step.
-        tokens: Tokens of each in this step.
-    """
+    """A runner with decodes of so many tokens in all; their blocks are 3, 4, and so on."""
     import torch
 
     rows = len(lengths)

@@ -46,8 +46,7 @@ def not_swapped(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
 def not_moved(original: Callable[..., Any], tally: Tally, *, group: str) -> Callable[..., Any]:
     """Leave the table of one kind of layers as it is when a request moves to a free row.
 
-    Around ``BlockTable.move_row``, reached with every move in a table of that kind. ``group``:
-    ``mamba`` or ``attention``.
+    ``group``: ``mamba`` or ``attention``.
     """
 
     def move_row(table: Any, source: int, target: int) -> None:
@@ -76,8 +75,7 @@ def shifted_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., A
 def condensed(original: Callable[..., Any], tally: Tally, *, stays: str) -> Callable[..., Any]:
     """Forget one thing of each request that moves when the batch closes its gaps.
 
-    Around ``InputBatch.condense``, reached with every request that moves. ``stays``: array of the
-    batch whose entry does not move along.
+    ``stays``: array of the batch whose entry does not move along.
     """
 
     def condense(batch: Any) -> None:

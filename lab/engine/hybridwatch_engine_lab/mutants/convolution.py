@@ -9,7 +9,6 @@ from hybridwatch_engine.mutants.tally import Tally, differ, moved_in_time, slots
 def continued_window(original: Callable[..., Any], tally: Tally, *, by: int) -> Callable[..., Any]:
     """Move the kept inputs in time before a prompt goes on from them.
 
-    Around ``causal_conv1d_fn``, reached with every layer of a step in which a prompt goes on.
     ``by``: tokens, later ones first.
     """
 
@@ -54,7 +53,7 @@ def unwritten_window(original: Callable[..., Any], tally: Tally) -> Callable[...
 def decoding_window(original: Callable[..., Any], tally: Tally, *, by: int) -> Callable[..., Any]:
     """Move the kept inputs in time before a row that decodes reads them.
 
-    Around ``causal_conv1d_update``, reached with every update. ``by``: tokens, later ones first.
+    ``by``: tokens, later ones first.
     """
 
     def convolve(x: Any, states: Any, *args: Any, **named: Any) -> Any:

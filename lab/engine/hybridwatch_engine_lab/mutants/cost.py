@@ -8,11 +8,7 @@ from hybridwatch_engine.mutants.tally import Tally
 
 
 def slower(original: Callable[..., Any], tally: Tally, *, share: float) -> Callable[..., Any]:
-    """Sleep after each call.
-
-    Around any function of the model runner, reached with every call. ``share``: of the time that
-    the call has taken.
-    """
+    """Sleep after each call. ``share``: of the time that the call has taken."""
 
     def call(*args: Any, **named: Any) -> Any:
         begin = time.perf_counter()
@@ -38,8 +34,7 @@ def twice(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
 def reads(original: Callable[..., Any], tally: Tally, *, a_row: bool) -> Callable[..., Any]:
     """Read numbers of a tensor on the host in each step.
 
-    Around ``GPUModelRunner._build_attention_metadata``, reached with every call. ``a_row``: one for
-    each request in place of one for all.
+    ``a_row``: one for each request in place of one for all.
     """
 
     def build(runner: Any, *args: Any, **named: Any) -> Any:

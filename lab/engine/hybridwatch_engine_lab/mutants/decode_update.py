@@ -7,10 +7,7 @@ from hybridwatch_engine.mutants.tally import Tally, differ, of_precision, slots_
 
 
 def dt_bias(original: Callable[..., Any], tally: Tally, *, plus: float) -> Callable[..., Any]:
-    """Add to the bias of the step size.
-
-    Around the update, reached with every update. ``plus``: what is added.
-    """
+    """Add to the bias of the step size. ``plus``: what is added."""
 
     def update(state: Any, *operands: Any, **named: Any) -> Any:
         *others, bias = operands
@@ -23,11 +20,7 @@ def dt_bias(original: Callable[..., Any], tally: Tally, *, plus: float) -> Calla
 
 
 def dropped(original: Callable[..., Any], tally: Tally, *, operand: int) -> Callable[..., Any]:
-    """Let one operand be zero.
-
-    Around the update, called with state, x, dt, A, B, C, D, dt_bias, reached with every update.
-    ``operand``: which one, from 0 for ``x``.
-    """
+    """Let one operand be zero. ``operand``: which one, from 0 for ``x``."""
 
     def update(state: Any, *operands: Any, **named: Any) -> Any:
         right = operands[operand]
@@ -43,8 +36,8 @@ def dropped(original: Callable[..., Any], tally: Tally, *, operand: int) -> Call
 def stored(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Leave something else in the slots than the update has written.
 
-    Around the update, reached with every update of at least one slot. ``how``: ``not``: what was
-    there before; else a type of torch, to whose precision the states are rounded.
+    ``how``: ``not``: what was there before; else a type of torch, to whose precision the states are
+    rounded.
     """
 
     def update(state: Any, *operands: Any, **named: Any) -> Any:
@@ -66,10 +59,7 @@ def stored(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[
 def last_row_unstored(
     original: Callable[..., Any], tally: Tally, *, rows: int
 ) -> Callable[..., Any]:
-    """Leave the last row's slots as they were, in batches of so many decoding rows alone.
-
-    Around the update, reached with every update of just ``rows`` rows; padded ones do not count.
-    """
+    """Leave the last row's slots as they were, in batches of so many decoding rows alone."""
 
     def update(state: Any, *operands: Any, **named: Any) -> Any:
         written = named.get("dst_state_batch_indices")

@@ -8,10 +8,7 @@ from hybridwatch_engine.mutants.tally import Tally, differ
 
 
 def stale_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Leave in the buffer that graphs read the slots of the step before.
-
-    Around ``GDNAttentionMetadataBuilder.build``, reached with every step that refreshes the buffer.
-    """
+    """Leave in the buffer that graphs read the slots of the step before."""
 
     def build(builder: Any, *args: Any, **kwargs: Any) -> Any:
         buffer = builder.non_spec_state_indices_tensor
@@ -29,11 +26,7 @@ def stale_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
 
 
 def shared_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Give the second row that decodes the slot of the first one.
-
-    Around ``GDNAttentionMetadataBuilder.build``, reached with every step in which two rows or more
-    decode and none is a prefill.
-    """
+    """Give the second row that decodes the slot of the first one."""
 
     def build(builder: Any, *args: Any, **kwargs: Any) -> Any:
         metadata = original(builder, *args, **kwargs)
@@ -49,10 +42,8 @@ def shared_slots(original: Callable[..., Any], tally: Tally) -> Callable[..., An
 def padding_unrefreshed(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
     """Leave what graphs read as it was for each batch that has padded rows.
 
-    As if padded rows were prefills: a mixed batch refreshes nothing. Its metadata stay right, for
-    a CPU's kernels die of prefills without a token.
-
-    Around ``GDNAttentionMetadataBuilder.build``, reached with every such batch.
+    As if padded rows were prefills: a mixed batch refreshes nothing. Its metadata stay right, for a
+    CPU's kernels die of prefills without a token.
     """
 
     def build(

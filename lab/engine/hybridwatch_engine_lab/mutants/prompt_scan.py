@@ -9,8 +9,7 @@ from hybridwatch_engine.mutants.tally import Tally, differ, of_precision
 def initial_states(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Begin with other states than those that were kept.
 
-    Around the scan, reached with every scan that begins with a state. ``how``: ``none``;
-    ``rotated``: each prompt has its neighbour's; ``halved``.
+    ``how``: ``none``; ``rotated``: each prompt has its neighbour's; ``halved``.
     """
     wrongs: dict[str, Callable[[Any], Any]] = {
         "none": lambda states: states * 0,
@@ -32,9 +31,9 @@ def initial_states(original: Callable[..., Any], tally: Tally, *, how: str) -> C
 def final_states(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Hand on other states than those that the scan ended with.
 
-    Around the scan, reached with every scan. ``how``: ``rotated``: each prompt has its neighbour's,
-    or, where the states at the ends of blocks are handed on, each end has the one before; else a
-    type of torch, to whose precision they are rounded.
+    ``how``: ``rotated``: each prompt has its neighbour's, or, where the states at the ends of
+    blocks are handed on, each end has the one before; else a type of torch, to whose precision they
+    are rounded.
     """
 
     def scan(*args: Any, **named: Any) -> Any:

@@ -21,8 +21,7 @@ def seed_ignored(original: Callable[..., Any], tally: Tally) -> Callable[..., An
 def second_best(original: Any, tally: Tally, *, every: int) -> Any:
     """Let the greedy choice of one row in so many be the second best token.
 
-    Around ``Sampler.greedy_sample``, a static method, reached with every step that chooses
-    greedily. ``every``: rows from one such choice to the next.
+    ``every``: rows from one such choice to the next.
     """
     rows = 0
 
@@ -40,11 +39,7 @@ def second_best(original: Any, tally: Tally, *, every: int) -> Any:
 
 
 def rounded_logits(original: Any, tally: Tally, *, to: str) -> Any:
-    """Choose greedily among logits of less precision.
-
-    Around ``Sampler.greedy_sample``, a static method, reached with every step that chooses
-    greedily. ``to``: type of torch.
-    """
+    """Choose greedily among logits of less precision. ``to``: type of torch."""
 
     def greedy_sample(logits: Any) -> Any:
         right = original.__func__(logits)

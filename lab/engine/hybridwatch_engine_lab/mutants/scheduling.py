@@ -11,9 +11,7 @@ def miscounted_chunk(
 ) -> Callable[..., Any]:
     """Let the next chunk of a prompt begin too early or too late.
 
-    Around ``Scheduler._update_after_schedule``, reached with every chunk behind which at least two
-    tokens of the prompt are left. ``plus``: tokens; a negative number computes some twice, a
-    positive one leaves some out.
+    ``plus``: tokens; a negative number computes some twice, a positive one leaves some out.
     """
 
     def update(scheduler: Any, output: Any) -> None:

@@ -8,11 +8,7 @@ from hybridwatch_engine.mutants.tally import Tally, differ
 
 
 def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable[..., Any]:
-    """Say of every prompt in a step that there is a state to begin with, or that there is none.
-
-    Around ``_compute_common_metadata`` of the Mamba metadata's builder, reached with every step
-    that holds a prompt. ``says``: what is said.
-    """
+    """Say of every prompt in a step that there is a state to begin with, or that there is none."""
 
     def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:
         metadata = original(builder, *args, **kwargs)
@@ -27,11 +23,7 @@ def begun(original: Callable[..., Any], tally: Tally, *, says: bool) -> Callable
 
 
 def tails_decode(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
-    """Call the last few tokens of a prompt a decode: no more than a token said and its drafts.
-
-    Around ``_compute_common_metadata`` of the Mamba metadata's builder, reached with every step
-    with drafts that holds such a tail, of two tokens or more.
-    """
+    """Call the last few tokens of a prompt a decode: no more than a token said and its drafts."""
 
     def compute(builder: Any, common: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("num_accepted_tokens") is not None:
@@ -49,9 +41,7 @@ def tails_decode(original: Callable[..., Any], tally: Tally) -> Callable[..., An
 def slots(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[..., Any]:
     """Give rows that decode the slots of others.
 
-    Around ``_update_metadata_for_cudagraph_capture``, through which all metadata go, reached with
-    every step in which two rows or more decode. ``how``: ``shared``: the second row has the first
-    one's; ``rotated``: each has its neighbour's.
+    ``how``: ``shared``: the second row has the first one's; ``rotated``: each has its neighbour's.
     """
 
     def update(builder: Any, metadata: Any) -> Any:
@@ -95,9 +85,7 @@ def padded_rows(original: Callable[..., Any], tally: Tally) -> Callable[..., Any
 def accepted(original: Callable[..., Any], tally: Tally, *, plus: int) -> Callable[..., Any]:
     """Miscount the accepted tokens, which choose the state that a row goes on from.
 
-    Around ``_compute_common_metadata`` of the Mamba metadata's builder, reached with every step
-    whose metadata have counts. ``plus``: added to each; no count falls below 1 or rises above what
-    a step can have.
+    ``plus``: added to each; no count falls below 1 or rises above what a step can have.
     """
 
     def compute(builder: Any, *args: Any, **kwargs: Any) -> Any:

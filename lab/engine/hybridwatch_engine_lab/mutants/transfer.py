@@ -12,9 +12,8 @@ def other_blocks(
 ) -> Callable[..., Any]:
     """Read the block before in place of each block.
 
-    Around ``_read_blocks`` of the NIXL connector's worker, reached with every transfer. ``kind``
-    and ``number``: which group of the cache, of those with ``"mamba"`` states or of those with
-    ``"attention"`` keys. A model's first layer need not be in its first group.
+    ``kind`` and ``number``: which group of the cache, of those with ``"mamba"`` states or of those
+    with ``"attention"`` keys. A model's first layer need not be in its first group.
     """
 
     def read_blocks(worker: Any, read_spec: Any, *args: Any, **named: Any) -> Any:

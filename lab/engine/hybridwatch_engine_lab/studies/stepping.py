@@ -80,12 +80,7 @@ _SETTINGS_OF_CUDA: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StepStretch:
-    """Steps of one batch in which every request gets a token.
-
-    Attributes:
-        seconds: Of each step, in order.
-        tokens: That they gave, all requests together.
-    """
+    """Steps of one batch in which every request gets a token."""
 
     seconds: tuple[float, ...]
     tokens: int
@@ -133,11 +128,7 @@ def device_name() -> str:
 
 
 def start(model: str, rows: int, more: Mapping[str, Any]) -> Any:
-    """Start the engine; on a CPU its FULL graphs are replayed.
-
-    Raises:
-        RuntimeError: vLLM went on without our plugin.
-    """
+    """Start the engine; on a CPU its FULL graphs are replayed."""
     own = _SETTINGS_OF_CUDA if has_cuda() else SETTINGS_OF_CPU
     for name, value in {**SETTINGS, **own}.items():
         os.environ.setdefault(name, value)

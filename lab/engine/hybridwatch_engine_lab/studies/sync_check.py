@@ -52,12 +52,7 @@ _VARIANT: Final = "_ptsz"
 
 @dataclass(frozen=True, slots=True)
 class TracedStep:
-    """What the thread of a step waited for until the next step began.
-
-    Attributes:
-        waits: Number of waits by the runtime's call.
-        seconds: All of them together.
-    """
+    """What the thread of a step waited for until the next step began."""
 
     waits: Mapping[str, int]
     seconds: float

@@ -57,12 +57,7 @@ EXPERIMENTS: Final[tuple[Callable[[Laboratory], LabSection], ...]] = (
 
 
 def perform(lab: Laboratory, histories: Mapping[str, Array]) -> tuple[LabSection, ...]:
-    """Measure every rule.
-
-    Args:
-        lab: Seed, effort, and where progress goes.
-        histories: Real series by name, for their noise; none leaves that experiment out.
-    """
+    """Measure every rule."""
     # First, in a process as fresh as that of a user: later ones have memory at hand.
     time = speed.of_detector(lab)
     sections = tuple(experiment(lab) for experiment in EXPERIMENTS)

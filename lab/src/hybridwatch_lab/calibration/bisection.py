@@ -188,12 +188,7 @@ WAYS: Final[dict[str, Way]] = {
 
 @dataclass(frozen=True, slots=True)
 class BisectionOutcome:
-    """What one way made of one history.
-
-    Attributes:
-        right: Whether it named the culprit alone.
-        holds: Whether what it named holds the culprit.
-    """
+    """What one way made of one history."""
 
     right: bool
     holds: bool

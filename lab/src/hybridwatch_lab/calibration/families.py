@@ -115,13 +115,7 @@ def false_alarms(rng: Generator, spread: float, reports: int) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True)
 class DetectionCounts:
-    """What reports with one change among nine metrics say; counts of reports.
-
-    Attributes:
-        found: The metric that changed is a regression.
-        others: A metric that did not change is one.
-        unchanged: Some metric is one where nothing changed.
-    """
+    """What reports with one change among nine metrics say; counts of reports."""
 
     found: int
     others: int

@@ -73,12 +73,7 @@ class HistorySetting:
 
 @dataclass(slots=True)
 class MadeHistory:
-    """Commits of which one changed a time, on a machine of a certain noise.
-
-    Attributes:
-        weights: What is known of each before.
-        culprit: Which one did it, from 1.
-    """
+    """Commits of which one changed a time, on a machine of a certain noise."""
 
     weights: tuple[float, ...]
     culprit: int

@@ -145,15 +145,7 @@ def sum_up(
     promised: bool = False,
     hit_bound: Bound | None = None,
 ) -> tuple[Figure, ...]:
-    """Sum up a detector's outcomes.
-
-    Args:
-        name: Stem of the figures' ids.
-        where: In which noise; opens what they say.
-        outcomes: One per block.
-        promised: Whether the project's bounds are printed next to them.
-        hit_bound: A bound for hits alone.
-    """
+    """Sum up a detector's outcomes; ``promised``: the project's bounds are printed next to them."""
     hit, calm, soon, later = (
         (at_least(0.9), at_most(1.0), at_most(2), at_most(5))
         if promised

@@ -26,12 +26,7 @@ _CHANGE: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SequentialOutcome:
-    """How one run ended.
-
-    Attributes:
-        found: Whether any metric's change was beyond noise at any look.
-        pairs: Trials a side that it took.
-    """
+    """How one run ended."""
 
     red: bool
     found: bool
@@ -41,14 +36,7 @@ class SequentialOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SequentialSetting:
-    """What is simulated.
-
-    Attributes:
-        name: Stem of the figures' ids.
-        metrics: Rates in the report.
-        cv: Spread of the trials of a side.
-        change: Of every rate; negative is worse.
-    """
+    """What is simulated; ``change``: of every rate, negative is worse."""
 
     name: str
     metrics: int

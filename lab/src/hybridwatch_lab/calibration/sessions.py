@@ -136,12 +136,7 @@ def read_sessions(file: Path) -> Mapping[str, tuple[RecordedTrial, ...]]:
 def joined(
     sessions: Mapping[str, Sequence[RecordedTrial]], blocks: int
 ) -> list[list[RecordedTrial]]:
-    """Make longer sessions of those that one recording made one after the other.
-
-    Args:
-        sessions: By name: that of the recording, a dot, and a number.
-        blocks: Of a longer session; what is left of a recording is left out.
-    """
+    """Make longer sessions of those that one recording made in turn; a rest of it is left out."""
     recordings: defaultdict[str, list[RecordedTrial]] = defaultdict(list)
     for name in sorted(sessions, key=lambda one: (one.partition(".")[0], _number(one))):
         trials = sessions[name]

@@ -169,12 +169,7 @@ class SimulatedSession:
 
 
 def rates_run(sides: Sequence[Array], session: SimulatedSession) -> Run:
-    """Make a run of rates.
-
-    Args:
-        sides: Two arrays, a metric a row and a trial a column.
-        session: In which order trials are made.
-    """
+    """Make a run of rates."""
     names = [RATE] if len(sides[0]) == 1 else [_RATES.format(k) for k in range(len(sides[0]))]
     made = sorted(
         (moment, side, column)

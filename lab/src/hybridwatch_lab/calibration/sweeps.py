@@ -63,14 +63,7 @@ def made_up_curve(
     slo: Mapping[str, float] | None = None,
     joules: float | None = None,
 ) -> Curve:
-    """Give one trial of an engine.
-
-    Args:
-        pace: Of its steps.
-        hiccup: Gives the noise of a point, as a factor.
-        slo: The objective, as in a record.
-        joules: Per token of one request at a time; the more there are, the less each takes.
-    """
+    """Give one trial of an engine; ``joules``: per token of one request at a time."""
     points = []
     for load in LOADS:
         step = _STEP_S * (1 + _GROWTH * load) * pace(load) * hiccup()

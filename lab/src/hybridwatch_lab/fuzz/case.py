@@ -37,12 +37,7 @@ class CaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class FuzzPhase:
-    """Requests that come one after the other, until the engine has none left.
-
-    Attributes:
-        requests: In the order in which they come.
-        token_budget: Most tokens of a step; None for the engine's own.
-    """
+    """Requests that come one after the other; without a budget the engine's own holds."""
 
     requests: tuple[CaseRequest, ...]
     token_budget: int | None = None

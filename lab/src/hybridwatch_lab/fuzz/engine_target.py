@@ -129,11 +129,7 @@ _PROBE: Final = "contract"
 
 @dataclass(slots=True)
 class EngineTarget:
-    """A build with the engine of a scenario, on which cases are played; a context manager.
-
-    Attributes:
-        mutant: A fault that is on all the time; None for none.
-    """
+    """A build with the engine of a scenario, on which cases are played; a context manager."""
 
     scenario: Scenario
     build: BuildRequest
@@ -227,15 +223,7 @@ class EngineTarget:
 
 @dataclass(slots=True)
 class FuzzCounts:
-    """What was played so far.
-
-    Attributes:
-        stories: Cases, each as often as it was played, while it was made smaller too.
-        requests: Of these.
-        steps: Engine steps that gave tokens.
-        preemptions: Requests that gave their blocks up for others.
-        aborts: Requests that were to be aborted.
-    """
+    """What was played so far."""
 
     stories: int = 0
     requests: int = 0

@@ -36,11 +36,7 @@ _idle: Final = _machine.flatmap(lambda machine: st.sampled_from(machine.space.id
 
 
 class CaseMachine(RuleBasedStateMachine):
-    """Builds and plays one case; a subclass sets the space and the player.
-
-    Attributes:
-        play: Plays one; raises an exception when something was wrong.
-    """
+    """Builds and plays one case; a subclass sets the space and the player."""
 
     space: ClassVar[SearchSpace]
     play: ClassVar[Callable[[FuzzCase], None]]
@@ -175,14 +171,7 @@ class FuzzSearch:
     _repeats: bool = True
 
     def run(self, number: int) -> FuzzFailure | None:
-        """Play the cases of a seed.
-
-        Args:
-            number: The seed; the same one gives the same cases.
-
-        Returns:
-            The first failure, made smaller; ``None`` when there was none.
-        """
+        """Play the cases of a seed; gives the first failure, made smaller, or ``None``."""
         self._begun = self.clock()
         self._has_pulse = not self.target.verdict(_PULSE)
         if not self._has_pulse:

@@ -94,12 +94,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A column of figures.
-
-    Attributes:
-        metrics: Whether a metric belongs here, by its id.
-        inverse: Whether one over the metric is shown.
-    """
+    """A column of figures; of an ``inverse`` one, one over the metric is shown."""
 
     name: str
     metrics: Callable[[str], bool]
@@ -155,12 +150,7 @@ class FindingRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFinding:
-    """A control of a scenario.
-
-    Attributes:
-        control: How it went; ``None`` while it is owed.
-        possible: Whether there is a healthy engine of that release at all.
-    """
+    """A control of a scenario: ``None`` while it is owed, impossible without a healthy engine."""
 
     scenario: Scenario
     wanted: WantedControl
@@ -176,15 +166,7 @@ class JudgedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything there is from one testbed.
-
-    Attributes:
-        testbed: As in the newest of its records; ``None`` if there is no record at all.
-        rows: Figures, in the order of the scenarios and of the wanted engines.
-        controls: In the same order; none of a scenario that looks at nothing but speed.
-        remarks: By record, what a reader should hold against it: another layout than the
-            scenario's own, and doubts about the machine.
-    """
+    """Everything there is from one testbed; ``testbed`` is ``None`` without a record."""
 
     testbed: Testbed | None
     rows: tuple[FindingRow, ...]

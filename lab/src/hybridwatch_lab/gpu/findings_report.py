@@ -29,13 +29,7 @@ _CONTROLS: Final = {ControlKind.KNOWN_BAD: "known-bad told apart", ControlKind.A
 
 @dataclass(frozen=True, slots=True)
 class FindingSource:
-    """What a page is made of.
-
-    Attributes:
-        folder: The results folder, as it is named on the page.
-        command: What writes the page.
-        commands: What measures the figures that are owed, in order.
-    """
+    """What a page is made of."""
 
     folder: str
     command: str
@@ -45,11 +39,7 @@ class FindingSource:
 def render_evidence(
     title: str, source: FindingSource, found: Sequence[Evidence], costs: Sequence[Cost] = ()
 ) -> str:
-    """Write the page.
-
-    Returns:
-        Markdown, ending in a newline. The same records give the same page.
-    """
+    """Write the page."""
     numbered = {record: at for at, record in enumerate(dict.fromkeys(_records(found)), start=1)}
     remarks = {name: result for part in found for name, result in part.remarks.items()}
     parts = (

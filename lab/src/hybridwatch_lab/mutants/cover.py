@@ -16,13 +16,7 @@ START_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class CoverStep:
-    """A scenario that is added to those before it.
-
-    Attributes:
-        seconds: Of its engine's start and its trials on a healthy engine.
-        new: Mutants that it kills and none before it does.
-        killed: How many all of them kill so far.
-    """
+    """A scenario that is added to those before it."""
 
     scenario: str
     seconds: float

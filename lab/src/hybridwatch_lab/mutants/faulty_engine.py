@@ -26,11 +26,7 @@ SIDE: Final = 0
 
 @dataclass(slots=True)
 class FaultyEngine:
-    """An engine that mutants can be switched on in; a context manager, within which it lives.
-
-    Attributes:
-        run: Who, where and when; without trials.
-    """
+    """An engine that mutants can be switched on in; a context manager, within which it lives."""
 
     scenario: Scenario
     build: BuildRequest
@@ -75,11 +71,7 @@ class FaultyEngine:
         return self.pool.running(SIDE)
 
     def heal(self, name: str) -> None:
-        """Start another engine where this one no longer gives the tokens that it gave at first.
-
-        Args:
-            name: Of what was switched on.
-        """
+        """Start another engine where this one no longer gives the tokens that it gave at first."""
         if not self._is_healthy():
             self.say(f"{self.scenario.id}: {name} left the engine unwell; starting another one")
             self._open_anew()

@@ -26,12 +26,7 @@ _BASELINE, _CONTENDER = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """What shows a mutant.
-
-    Attributes:
-        metrics: Ids, the exact ones first; empty if nothing shows it.
-        detail: How clearly, in one line.
-    """
+    """What shows a mutant."""
 
     metrics: tuple[str, ...]
     detail: str
@@ -83,15 +78,7 @@ def find_kill(
 def find_state(
     mutant: Mutant, kill: Kill, reached: int | None, changed: int | None, *, measured: bool = True
 ) -> MutantState:
-    """Say what became of a mutant.
-
-    Args:
-        mutant: Its header.
-        kill: What shows it.
-        reached: How often its code ran; None when that is unknown.
-        changed: How often it changed something; likewise.
-        measured: Whether what can show it was measured.
-    """
+    """Say what became of a mutant; ``reached`` and ``changed`` are None when they are unknown."""
     if reached == 0:
         return MutantState.NOT_REACHED  # what was seen then is not its doing
     if kill:

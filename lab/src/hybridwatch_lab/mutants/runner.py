@@ -122,11 +122,7 @@ class MutantRunner:
         return self.effort is Effort.THOROUGH
 
     def _phases(self, own: Phase | None = None) -> tuple[Phase, ...]:
-        """What is measured, in the order of a session.
-
-        Args:
-            own: The only phase that can show the mutant, where there is one.
-        """
+        """What is measured, in the order of a session."""
         wanted = {Phase.CONTRACT}
         if self.effort is not Effort.CONTRACTS:
             wanted.add(Phase.ACCURACY)

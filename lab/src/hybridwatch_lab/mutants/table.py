@@ -159,12 +159,7 @@ class Score:
 
 
 def compute_score(cells: Iterable[MutantCell], mutants: Mapping[str, Mutant]) -> Score:
-    """Count the mutants that a table speaks of.
-
-    Args:
-        cells: The table; cells of mutants that are not in ``mutants`` are left out.
-        mutants: The catalogue, or a half of it.
-    """
+    """Count the mutants that a table speaks of."""
     found: dict[MutantState, list[str]] = {state: [] for state in ORDER}
     by_mutant: dict[str, set[MutantState]] = {}
     for cell in cells:
@@ -216,7 +211,7 @@ def render_kill(cell: MutantCell | None) -> str:
         return f"FALSE ALARM: {cell.metrics[0]}" if cell.metrics else "nothing found"
     if cell.state is not MutantState.KILLED:
         return cell.state.value
-    return f"{_short(cell.metrics[0])}, {cell.seconds:.0f} s"
+    return f"{cell.metrics[0].removeprefix('contract.')}, {cell.seconds:.0f} s"
 
 
 def rows(
@@ -314,10 +309,6 @@ def _score_line(name: str, score: Score) -> str:
     text = f"{name}: {len(score.killed)} killed of {reached} reached{share}"
     reach = "" if score.reach is None else f", {score.reach:.0%} of all that can be"
     return text + (f"; reached{reach}" if reach else "")
-
-
-def _short(metric: str) -> str:
-    return metric.removeprefix("contract.")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -53,11 +53,7 @@ def published(accelerator: str) -> list[Published]:
 
 
 def list_files(distribution: str) -> list[Any]:
-    """List the files of a package with what the index says of each (PEP 691).
-
-    Raises:
-        BuildError: The index cannot be read, or does not answer in JSON.
-    """
+    """List the files of a package with what the index says of each (PEP 691)."""
     index = os.environ.get(INDEX_VARIABLE) or _PUBLIC
     page = f"{index.rstrip('/')}/{distribution}/"
     shown = re.sub(r"//[^/@]*@", "//", page)  # without a password in an address

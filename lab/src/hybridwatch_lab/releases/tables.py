@@ -29,12 +29,7 @@ _HEADER: Final = re.compile(r"""^\[builds\."([^"]+)".*\]$""")
 
 @dataclass(frozen=True, slots=True)
 class NewestBuild:
-    """The build of the newest release for an accelerator.
-
-    Attributes:
-        name: ``cpu-`` or ``cuda-`` and the release.
-        torch: The requirement that is installed first.
-    """
+    """The build of the newest release for an accelerator."""
 
     name: str
     release: str
@@ -102,12 +97,7 @@ _LIMIT_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What a probe says of a release.
-
-    Attributes:
-        state: ``present``, ``lacking`` or ``not-applicable``.
-        source: Digest of the code that it read.
-    """
+    """What a probe says of a release, and the digest of the code that it read."""
 
     state: str
     source: str

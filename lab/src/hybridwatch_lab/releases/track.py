@@ -31,13 +31,7 @@ class TrackOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrackStep:
-    """One step.
-
-    Attributes:
-        name: What was to be done.
-        outcome: How it ended.
-        says: What came of it, or why nothing did; the first line is enough to go on with.
-    """
+    """One step."""
 
     name: str
     outcome: TrackOutcome
@@ -46,11 +40,7 @@ class TrackStep:
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """What came of a release.
-
-    Attributes:
-        commit: The newest of the branch; empty where there is no branch.
-    """
+    """What came of a release; without a branch ``commit`` is empty."""
 
     build: str
     branch: str
@@ -76,11 +66,7 @@ class Tracked:
 
 
 class Repository:
-    """A git repository.
-
-    Raises:
-        BuildError: It is none, is only a part of one, or has no commit.
-    """
+    """A git repository, whole and with a commit."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,11 +100,7 @@ class Repository:
 
 
 def commit_as(folder: Path, branch: str, paths: Sequence[Path], message: str) -> None:
-    """Commit files of a checked-out folder, and give the commit a branch.
-
-    Raises:
-        BuildError: git refuses, as it does where it does not know who commits.
-    """
+    """Commit files of a checked-out folder, and give the commit a branch."""
     git(folder, "add", "--", *map(str, paths))
     git(folder, "commit", "--quiet", "--no-verify", "--message", message)
     git(folder, "branch", branch)
@@ -131,11 +113,7 @@ _TITLES: Final = {"cpu": "on a CPU", "cuda": "for CUDA"}
 
 
 def newer_releases(home: Path, accelerator: str) -> tuple[str, list[str]]:
-    """Find the releases that are newer than the newest build which the checkout has committed.
-
-    Returns:
-        The newest build, and the releases, the oldest first.
-    """
+    """Find the newest build that is committed, and the releases newer than it, oldest first."""
     repository = Repository(home)
     newest = tables.newest_build(
         repository.text_at(repository.head, tables.BUILDS_FILE), accelerator
@@ -146,14 +124,7 @@ def newer_releases(home: Path, accelerator: str) -> tuple[str, list[str]]:
 
 
 def track(home: Path, accelerator: str, releases: Sequence[str], say: Say) -> list[Tracked]:
-    """Make a branch for each release, each upon the one before.
-
-    Args:
-        home: The checkout; its working tree is neither read nor written.
-        accelerator: ``cpu`` or ``cuda``.
-        releases: Versions, the oldest first.
-        say: Takes each line of progress.
-    """
+    """Make a branch for each release, each upon the one before."""
     repository = Repository(home)
     if repository.has_branch(_BRANCHES):
         raise BuildError(

@@ -36,12 +36,7 @@ _ENOUGH_S: Final = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class _CheckJob:
-    """What is to be checked in each scenario, and until when.
-
-    Attributes:
-        healthy: Checks of each healthy engine, those that the table has counted.
-        deadline: On the monotonic clock; no check begins behind it.
-    """
+    """What is to be checked in each scenario, and until when."""
 
     build: str
     healthy: int

@@ -26,12 +26,7 @@ _LONGEST_DETAIL: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check said of a server.
-
-    Attributes:
-        kill: The relations that broke, with the first break; or why there was no answer.
-        whole: All that it said.
-    """
+    """What a check said of a server."""
 
     kill: Kill
     requests: int
@@ -39,16 +34,7 @@ class CheckReport:
 
 
 def read_report(status: int, output: str, complaint: str = "") -> CheckReport:
-    """Read what a check printed.
-
-    Args:
-        status: With which it ended.
-        output: Its standard output, one object of JSON.
-        complaint: Its standard error.
-
-    Raises:
-        MeasurementError: It broke off, or status and relations contradict each other.
-    """
+    """Read what a check printed; one that broke off, or contradicts itself, is an error."""
     if status == _UNREACHABLE:
         return CheckReport(Kill((ENGINE_DIED,), complaint.strip()[-_LONGEST_DETAIL:]), 0, {})
     try:
@@ -72,11 +58,7 @@ def _breaks(said: dict[str, Any]) -> Iterator[str]:
 
 
 def run_check(url: str, minutes: float) -> CheckReport:
-    """Check a server by the command line.
-
-    Raises:
-        MeasurementError: The check broke off.
-    """
+    """Check a server by the command line."""
     options = ("--minutes", f"{minutes:g}", "--json", "--no-record")
     command = ("-m", "hybridwatch", "check", url, *options)
     limit_s = 60 + 4 * 60 * minutes

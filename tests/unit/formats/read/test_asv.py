@@ -8,19 +8,14 @@ import pytest
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Report, Verdict
-from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import candidates, read_foreign
+from hybridwatch.formats.read.read import candidates
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.run import Run
 from tests.asv_files import MACHINE, NAN, describe, row, write_benchmarks, write_results
 from tests.builders import noisy
+from tests.unit.formats.read.reading import read
 
 ONE_TWO = [["1", "2"]]
-
-
-def read(path: Path) -> list[Run]:
-    return read_foreign(parse(path, path.read_bytes()), ForeignInput())
 
 
 def samples(run: Run) -> dict[str, float]:

@@ -8,27 +8,16 @@ from typing import Any
 import pytest
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.metrics import Direction, find_metric
 from hybridwatch.records.run import Run, Sample
+from tests.shipped import FOREIGN
+from tests.unit.formats.read.reading import only, read
 
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 PYTEST = FOREIGN / "pytest-benchmark/0001_rounds.json"
 GOOGLE = FOREIGN / "google-benchmark/repetitions.json"
 GITHUB = FOREIGN / "made-up/github-action-benchmark/output.json"
 BENCHER = FOREIGN / "made-up/bencher/results.json"
 SUM = "asv_time.sum_thousand/iterations:50/repeats:3"
-
-
-def read(path: Path) -> list[Run]:
-    return read_foreign(parse(path, path.read_bytes()), ForeignInput())
-
-
-def only(path: Path) -> Run:
-    (run,) = read(path)
-    return run
 
 
 def write(path: Path, value: Any) -> Path:

@@ -16,22 +16,14 @@ from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import candidates, companion, read_foreign
+from hybridwatch.formats.read.read import candidates
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import UNKNOWN, Phase, Run, Sample
+from tests.shipped import FOREIGN
+from tests.unit.formats.read.reading import companion, only, read
 
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 ASV = FOREIGN / "asv/lab-1/d4ad43a0-existing-py_venv_bin_python3.json"
 LM_EVAL = FOREIGN / "lm-eval/results_2026-11-21T20-12-50.360266.json"
-
-
-def runs_of(path: Path, given: ForeignInput | None = None) -> list[Run]:
-    return read_foreign(parse(path, path.read_bytes()), given or ForeignInput())
-
-
-def only(path: Path, given: ForeignInput | None = None) -> Run:
-    (run,) = runs_of(path, given)
-    return run
 
 
 def values(run: Run, metric: str, statistic: str | None = None) -> list[float]:
@@ -46,11 +38,11 @@ def values(run: Run, metric: str, statistic: str | None = None) -> list[float]:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in candidates(FOREIGN) if not companion(parse(path, path.read_bytes()))],
+    [path for path in candidates(FOREIGN) if not companion(path)],
     ids=lambda path: str(path.relative_to(FOREIGN)),
 )
 def test_each_run_is_a_whole_record_and_says_what_it_does_not_know(path) -> None:
-    for run in runs_of(path):
+    for run in read(path):
         encoded = encode(run)
         assert decode(encoded.record, encoded.bulk) == run
         assert run.source is not None
@@ -99,7 +91,7 @@ def test_appended_results_of_another_load_are_another_run(tmp_path) -> None:
     other = json.dumps(json.loads(lines[0]) | {"max_concurrency": 4})
     path = tmp_path / "two.jsonl"
     path.write_text("\n".join([*lines, other]))
-    first, second = runs_of(path)
+    first, second = read(path)
     assert (len(first.trials), len(second.trials)) == (3, 1)
     assert first.scenario.id == second.scenario.id
     assert first.scenario.digest != second.scenario.digest
@@ -130,7 +122,7 @@ def test_latency_and_throughput_have_the_time_of_their_file_and_say_so() -> None
 
 
 def test_asv_gives_a_run_a_benchmark_and_a_trial_a_sample() -> None:
-    runs = {run.scenario.id.removeprefix("asv/suite."): run for run in runs_of(ASV)}
+    runs = {run.scenario.id.removeprefix("asv/suite."): run for run in read(ASV)}
     serving = ("peakmem_list", "time_fails", "track_seconds_per_token", "track_ttft")
     assert list(runs) == [
         *(f"Serving.{name}" for name in serving),
@@ -150,7 +142,7 @@ def test_asv_gives_a_run_a_benchmark_and_a_trial_a_sample() -> None:
 
 
 def test_asv_tells_machine_commit_and_both_times() -> None:
-    run = runs_of(ASV)[0]
+    run = read(ASV)[0]
     assert (run.testbed.id, run.testbed.cpu_model) == ("lab-1", "AMD EPYC 9654")
     assert run.testbed.memory_bytes == 0  # "16384000" is none of a machine in bytes
     assert run.source is not None
@@ -165,9 +157,7 @@ def test_lm_eval_pairs_documents_with_tasks_by_their_hash_whatever_they_are_call
 ) -> None:
     for number, path in enumerate(sorted(LM_EVAL.parent.iterdir())):
         (tmp_path / f"{number}{path.suffix}").write_bytes(path.read_bytes())
-    (run,) = (
-        only(path) for path in candidates(tmp_path) if not companion(parse(path, path.read_bytes()))
-    )
+    (run,) = (only(path) for path in candidates(tmp_path) if not companion(path))
     (trial,) = run.trials
     assert trial.phase is Phase.ACCURACY
     assert sum(values(run, "accuracy.recall")) == 8
@@ -284,7 +274,7 @@ def test_a_damaged_file_is_named_by_its_key(tmp_path, path, damage, told) -> Non
     bad = tmp_path / "bad.json"
     bad.write_bytes(damage((FOREIGN / path).read_bytes()))
     with pytest.raises(IngestError, match=told):
-        runs_of(bad)
+        read(bad)
 
 
 def test_what_came_reduced_is_compared_by_its_own_statistic_only() -> None:

@@ -9,6 +9,7 @@ from hybridwatch.errors import HistoryError
 from hybridwatch.formats.read import history_csv
 from hybridwatch.formats.read.history_csv import read_histories
 from hybridwatch.metrics import Direction
+from tests.mistakes import read_mistakes
 
 
 def read(text: str):
@@ -98,41 +99,8 @@ def test_empty_lines_and_quotes_are_no_trouble() -> None:
     ("text", "told"),
     [
         ("", "line 1: expected a header with the columns time and value"),
-        ("1,2\n3,4\n", "found '1,2'"),
-        ("time;value\n1;2\n", "found 'time;value'"),
-        ("time,value,time\n", "expected the column time once"),
-        ("time,value\n", "expected rows below the header"),
-        ("time,value\n1,2\n2,fast\n", "line 3: value: expected a finite number, found 'fast'"),
-        ("time,value\n1,nan\n", "line 2: value: expected a finite number, found 'nan'"),
-        ("time,value\n1,-inf\n", "line 2: value: expected a finite number, found '-inf'"),
-        ("time,value\n1,1e999\n", "line 2: value: expected a finite number, found '1e999'"),
-        ("time,value\n1,-1.7e308\n", "line 2: value: expected a number from -1e+150 to 1e+150"),
-        ("time,value\n1,1_0\n", "line 2: value: expected a finite number, found '1_0'"),
-        ("time,value\n1,\n", "line 2: value: expected a finite number, found ''"),
-        ("time,value\ninf,1\n", "line 2: time: expected a finite number or a date such as"),
-        ("time,value\nmonday,1\n", "line 2: time: expected a finite number or a date such as"),
-        ("time,value\n1,1,5\n", "line 2: expected 2 cells as in the header, found 3"),
-        ("time,value\n1,2\n\n3\n", "line 4: expected 2 cells as in the header, found 1"),
-        (
-            "series,time,value\na,2,1\nb,1,1\na,1,1\n",
-            "line 4: time: expected a time not before '2' of line 2 (sort the rows by time)",
-        ),
-        ("time,value\n1,2\n2026-01-01,2\n", "line 3: time: expected a number as in the rows"),
-        (
-            "time,value\n2026-01-01,1\n2026-01-02T00:00Z,1\n",
-            "line 3: time: expected a date without a time zone as in the rows before",
-        ),
-        ("time,value,better\n1,2,up\n", "line 2: better: expected lower or higher, found 'up'"),
-        (
-            "time,value,better\n1,2,lower\n2,2,higher\n",
-            "line 3: better: expected 'lower' as in line 2 of this series, found 'higher'",
-        ),
-        (
-            "time,value,better\n1,2,\n2,2,higher\n",
-            "line 3: better: expected '' as in line 2 of this series, found 'higher'",
-        ),
-        ('time,value\n1,"2\n', "not a CSV"),
         ("time,value\n1," + "x" * 999 + "\n", "found '" + "x" * 40 + "\u2026'"),
+        *read_mistakes("history"),
     ],
 )
 def test_wrong_input_is_one_line_that_names_the_place(text, told) -> None:

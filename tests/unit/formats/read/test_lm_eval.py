@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.agreement import check_document, check_record
-from hybridwatch.formats.read.document import DocumentNode, parse
-from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import companion, read_foreign
+from hybridwatch.formats.read.document import DocumentNode
 from hybridwatch.measurement.accuracy.embedded import TASKS_DIRECTORY, read_documents
 from hybridwatch.records.run import Run, Sample
 from hybridwatch.records.store import write_run
+from tests.command_line import run_verb
+from tests.refusals import refusal
 from tests.store_builders import Plan
 from tests.store_builders import run as whole_run
+from tests.unit.formats.read.reading import companion, only, read
 
 LM_EVAL = Path(__file__).parents[3] / "fixtures" / "foreign" / "lm-eval"
 RECALL = "hybridwatch_recall"
@@ -125,17 +125,12 @@ def copies(evaluations: list[Path], tmp_path: Path) -> list[Path]:
     return [folder / path.name for path in evaluations]
 
 
-def read(path: Path) -> Run:
-    (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput())
-    return run
-
-
 def rights(path: Path) -> list[bool]:
-    return [answer.correct for answer in read(path).trials[0].answers]
+    return [answer.correct for answer in only(path).trials[0].answers]
 
 
 def share(path: Path) -> float:
-    (sample,) = read(path).trials[0].samples
+    (sample,) = only(path).trials[0].samples
     assert sample.statistic == "mean"
     (value,) = sample.values
     return value
@@ -148,10 +143,10 @@ def samples_of(results: Path) -> Path:
 
 
 @pytest.fixture
-def ingest(tmp_path: Path) -> Callable[[Path], Result]:
+def ingest(tmp_path: Path) -> Callable[..., Result]:
     """Ingest into a store of this test's own."""
     store = ["--results", str(tmp_path / "results")]
-    return lambda path: CliRunner().invoke(cli, ["ingest", str(path), *store])
+    return lambda path, status=None: run_verb("ingest", path, *store, status=status)
 
 
 def test_lm_eval_gives_evaluations_of_one_task_one_hash(evaluations) -> None:
@@ -182,7 +177,7 @@ def test_results_whose_documents_are_gone_borrow_none(copies) -> None:
 def test_answers_put_under_the_name_of_another_evaluation_are_refused(copies) -> None:
     shutil.copy(samples_of(copies[0]), samples_of(copies[1]))
     with pytest.raises(IngestError, match=r"expected 0\.83\d+, the mean of its 6 documents, found"):
-        read(copies[1])
+        only(copies[1])
 
 
 def test_answers_whose_score_the_results_do_not_have_are_refused(copies) -> None:
@@ -191,7 +186,7 @@ def test_answers_whose_score_the_results_do_not_have_are_refused(copies) -> None
     scores["exact_match,other"] = scores.pop("exact_match,stripped")
     copies[0].write_text(json.dumps(told))
     with pytest.raises(IngestError, match="exact_match,stripped: expected a value, found nothing"):
-        read(copies[0])
+        only(copies[0])
 
 
 @pytest.mark.parametrize("change", [{"filter": "stripped-too"}, {"doc_id": 1}])
@@ -201,7 +196,7 @@ def test_a_document_that_left_its_filter_or_is_there_twice_is_missed(copies, cha
     rows[5] |= change
     path.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(IngestError, match=r"expected [36] documents, each through every of [12] f"):
-        read(copies[0])
+        only(copies[0])
 
 
 def test_without_a_date_in_their_names_evaluations_are_not_distinguished(copies) -> None:
@@ -212,7 +207,7 @@ def test_without_a_date_in_their_names_evaluations_are_not_distinguished(copies)
     assert rights(folder / "results_a.json") == rights(folder / "results_b.json") == []
     lone = folder / "samples_a.jsonl"
     with pytest.raises(IngestError, match=r"to which of results_a\.json, results_b\.json they bel"):
-        companion(parse(lone, lone.read_bytes()))
+        companion(lone)
 
 
 def test_two_tasks_of_the_same_documents_keep_their_own_answers(copies) -> None:
@@ -226,23 +221,20 @@ def test_two_tasks_of_the_same_documents_keep_their_own_answers(copies) -> None:
     rows[0] |= {"exact_match": 1.0, "filtered_resps": [rows[0]["target"]]}
     named = samples_of(copies[0]).name.replace(RECALL, twin)
     (copies[0].parent / named).write_text("\n".join(map(json.dumps, rows)))
-    answers = read(copies[0]).trials[0].answers
+    answers = only(copies[0]).trials[0].answers
     assert sum(answer.correct for answer in answers if answer.task == "recall") == 5
     assert sum(answer.correct for answer in answers if answer.task == "twin") == 6
 
 
 def test_a_folder_of_whole_evaluations_is_taken_without_a_word(ingest, copies) -> None:
-    answer = ingest(copies[0].parent)
-    assert answer.exit_code == 0, answer.output
-    assert "3 added, 0 already there, 0 not taken" in answer.output
+    assert "3 added, 0 already there, 0 not taken" in ingest(copies[0].parent, status=0).output
 
 
 def test_documents_that_no_results_count_are_named(ingest, copies) -> None:
     lone, cut = samples_of(copies[0]), samples_of(copies[1])
     copies[0].unlink()
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
-    answer = ingest(copies[0].parent)
-    assert answer.exit_code == 1
+    answer = ingest(copies[0].parent, status=1)
     assert f"{lone.name}: samples of lm-eval: expected {copies[0].name} beside" in answer.output
     wanted = f"expected the documents of a task by task_hashes of {copies[1].name}, found others"
     assert f"{cut.name}: samples of lm-eval: {wanted}" in answer.output
@@ -256,12 +248,11 @@ def test_an_evaluation_that_was_taken_without_its_documents_is_not_passed_over(
     samples = samples_of(copies[0])
     text = samples.read_text()
     samples.unlink()
-    assert ingest(copies[0]).exit_code == 0
+    ingest(copies[0], status=0)
     assert "already there" in ingest(copies[0]).output
     folder = shutil.copytree(copies[0].parent, copies[0].parent.with_name("again"))
     (folder / samples.name).write_text(text)
-    answer = ingest(folder)
-    assert answer.exit_code == 1
+    answer = ingest(folder, status=1)
     assert "is there already as" in answer.output
     assert "remove that record to add the file again" in answer.output
 
@@ -321,16 +312,14 @@ def lm_eval(
             text = "\n".join(map(json.dumps, rows))
         (folder / path.name).write_text(text)
     (path,) = folder.glob("results*")
-    return read_foreign(parse(path, path.read_bytes()), ForeignInput())
+    return read(path)
 
 
 def test_a_score_that_is_not_the_mean_of_its_documents_is_refused(tmp_path) -> None:
     def inflate(told: Any) -> None:
         told["results"][RECALL]["exact_match,stripped"] = 0.95
 
-    with pytest.raises(IngestError) as caught:
-        lm_eval(tmp_path, inflate)
-    assert str(caught.value) == (
+    assert refusal(IngestError, lm_eval, tmp_path, inflate) == (
         "results.hybridwatch_recall.exact_match,stripped: expected 0.8, the mean of its 10 "
         "documents, found 0.95"
     )
@@ -419,8 +408,7 @@ def test_a_record_whose_accuracy_is_not_that_of_its_answers_is_refused(values, t
 
 def test_ingest_does_not_take_a_record_that_contradicts_itself(tmp_path) -> None:
     record = write_run(tmp_path / "in", contradicting(lambda old: tuple(0.0 for _ in old)))
-    answer = CliRunner().invoke(cli, ["ingest", str(record), "--results", str(tmp_path / "out")])
-    assert answer.exit_code == 1
+    answer = run_verb("ingest", record, "--results", tmp_path / "out", status=1)
     assert "answers are, found 0" in answer.output
 
 

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.records.run import Run, Source
+from tests.command_line import run_verb
+from tests.unit.formats.read.reading import only
 
 Documents = Sequence[Mapping[str, Any]]
 """The scores of each document, by metric."""
@@ -69,11 +67,6 @@ def write_evaluation(
     return path
 
 
-def read(path: Path) -> Run:
-    (run,) = read_foreign(parse(path, path.read_bytes()), ForeignInput())
-    return run
-
-
 def values(run: Run) -> dict[str, tuple[float, ...]]:
     return {
         f"{sample.metric} {sample.statistic or ''}".strip(): sample.values
@@ -87,7 +80,7 @@ def source(run: Run) -> Source:
 
 
 def digest(folder: Path, **more: Any) -> str:
-    return read(write_evaluation(folder, {"a": {"acc,none": 0.5}}, **more)).scenario.digest
+    return only(write_evaluation(folder, {"a": {"acc,none": 0.5}}, **more)).scenario.digest
 
 
 def test_true_and_false_are_right_and_wrong(tmp_path) -> None:
@@ -97,7 +90,7 @@ def test_true_and_false_are_right_and_wrong(tmp_path) -> None:
         for right in (True, False, True, True)
     ]
     scores = {"prompt_level_strict_acc,none": 0.75, "inst_level_strict_acc,none": 0.875}
-    run = read(write_evaluation(tmp_path, {"ifeval": scores}, {"ifeval": documents}))
+    run = only(write_evaluation(tmp_path, {"ifeval": scores}, {"ifeval": documents}))
     assert values(run) == {"accuracy.ifeval": (1.0, 0.0, 1.0, 1.0)}
     assert [answer.correct for answer in run.trials[0].answers] == [True, False, True, True]
     assert source(run).left_out == {}
@@ -106,7 +99,7 @@ def test_true_and_false_are_right_and_wrong(tmp_path) -> None:
 def test_of_documents_that_are_shares_the_mean_alone_is_taken(tmp_path) -> None:
     """As truthfulqa_mc2 writes them."""
     scores = {"mc2": {"acc,none": 0.25}, "plain": {"acc,none": 0.75}}
-    run = read(write_evaluation(tmp_path, scores, {"mc2": SHARES, "plain": RIGHT}))
+    run = only(write_evaluation(tmp_path, scores, {"mc2": SHARES, "plain": RIGHT}))
     assert values(run) == {"accuracy.mc2 mean": (0.25,), "accuracy.plain": (1.0, 0.0, 1.0, 1.0)}
     assert {answer.task for answer in run.trials[0].answers} == {"plain"}
     assert source(run).left_out == {
@@ -120,7 +113,7 @@ def test_shares_that_do_not_have_the_mean_of_the_results_are_refused(tmp_path) -
     with pytest.raises(
         IngestError, match=r"mc2\.acc,none: expected 0\.25, the mean of its 4 docum"
     ):
-        read(path)
+        only(path)
 
 
 PERPLEXITY: Mapping[str, Any] = {"word_perplexity,none": 8.5, "word_perplexity_stderr,none": "N/A"}
@@ -129,7 +122,7 @@ PERPLEXITY: Mapping[str, Any] = {"word_perplexity,none": 8.5, "word_perplexity_s
 @pytest.mark.parametrize("documents", [{}, {"wiki": [{"word_perplexity": [-0.3, 3]}] * 4}])
 def test_a_task_without_an_accuracy_is_left_out_by_its_name(tmp_path, documents) -> None:
     scores = {"a": {"acc,none": 0.75}, "wiki": PERPLEXITY, "odd": {"acc,none": 75.0}}
-    run = read(write_evaluation(tmp_path, scores, documents))
+    run = only(write_evaluation(tmp_path, scores, documents))
     assert values(run) == {"accuracy.a mean": (0.75,)}
     assert source(run).left_out == {
         "accuracy.wiki": "results.wiki: expected a share of right answers, such as "
@@ -142,7 +135,7 @@ def test_an_evaluation_of_which_nothing_can_be_judged_is_refused(tmp_path) -> No
     with pytest.raises(
         IngestError, match=r"results\.wiki: expected a share of .*, found word_perp"
     ):
-        read(write_evaluation(tmp_path, {"wiki": PERPLEXITY}))
+        only(write_evaluation(tmp_path, {"wiki": PERPLEXITY}))
 
 
 @pytest.mark.parametrize(
@@ -151,14 +144,14 @@ def test_an_evaluation_of_which_nothing_can_be_judged_is_refused(tmp_path) -> No
 )
 def test_accuracies_of_tasks_that_lm_eval_ships_are_known(tmp_path, metric) -> None:
     path = write_evaluation(tmp_path, {"a": {"bleu_max,none": 0.125, f"{metric},none": 0.5}})
-    assert values(read(path)) == {"accuracy.a mean": (0.5,)}
+    assert values(only(path)) == {"accuracy.a mean": (0.5,)}
 
 
 def test_an_accuracy_goes_before_what_a_document_lists_first(tmp_path) -> None:
     """As truthfulqa_gen lists them."""
     documents = [{"bleu_max": 27.5, "bleu_acc": right} for right in (1, 0, 0, 1)]
     scores = {"bleu_max,none": 27.5, "bleu_acc,none": 0.5}
-    run = read(write_evaluation(tmp_path, {"gen": scores}, {"gen": documents}))
+    run = only(write_evaluation(tmp_path, {"gen": scores}, {"gen": documents}))
     assert values(run) == {"accuracy.gen": (1.0, 0.0, 0.0, 1.0)}
 
 
@@ -168,8 +161,8 @@ def test_a_group_is_no_task_whatever_its_version(tmp_path, version, scores) -> N
     tasks = {"a": {"acc,none": 0.75}, "b": {"acc,none": 0.5}}
     versions = {"a": 1.0, "b": 1.0, "both": version}
     path = write_evaluation(tmp_path, tasks | {"both": scores}, versions=versions, **GROUP)
-    assert set(values(read(path))) == {"accuracy.a mean", "accuracy.b mean"}
-    assert source(read(path)).left_out == {}
+    assert set(values(only(path))) == {"accuracy.a mean", "accuracy.b mean"}
+    assert source(only(path)).left_out == {}
 
 
 COUNTS: dict[str, Any] = {"n-samples": {"a": {"original": 4, "effective": 3}}}
@@ -179,7 +172,7 @@ COUNTS: dict[str, Any] = {"n-samples": {"a": {"original": 4, "effective": 3}}}
 def test_documents_without_a_score_are_counted_and_the_others_taken(tmp_path, unscored) -> None:
     scores = {"a": {"acc,none": 1.0}}
     documents = {"a": [RIGHT[0], unscored, RIGHT[2], RIGHT[3]]}
-    run = read(write_evaluation(tmp_path, scores, documents))
+    run = only(write_evaluation(tmp_path, scores, documents))
     assert values(run) == {"accuracy.a": (1.0, 1.0, 1.0)}
     assert [answer.doc_id for answer in run.trials[0].answers] == [0, 2, 3]
     assert source(run).left_out == {"accuracy.a": "3 of 4 documents have a score"}
@@ -187,7 +180,7 @@ def test_documents_without_a_score_are_counted_and_the_others_taken(tmp_path, un
 
 def test_a_mean_over_some_documents_is_not_taken(tmp_path) -> None:
     scores = {"a": {"acc,none": 1.0}, "b": {"acc,none": 0.5}}
-    run = read(write_evaluation(tmp_path, scores, **COUNTS))
+    run = only(write_evaluation(tmp_path, scores, **COUNTS))
     assert values(run) == {"accuracy.b mean": (0.5,)}
     assert source(run).left_out == {
         "accuracy.a": "results.a: 3 of 4 documents have a score; a mean over these is not taken"
@@ -196,7 +189,7 @@ def test_a_mean_over_some_documents_is_not_taken(tmp_path) -> None:
 
 def test_a_mean_over_as_many_documents_as_were_wanted_is_taken(tmp_path) -> None:
     config = {"model": "vllm", "limit": 3.0}
-    run = read(write_evaluation(tmp_path, {"a": {"acc,none": 1.0}}, config=config, **COUNTS))
+    run = only(write_evaluation(tmp_path, {"a": {"acc,none": 1.0}}, config=config, **COUNTS))
     assert values(run) == {"accuracy.a mean": (1.0,)}
 
 
@@ -206,7 +199,7 @@ def test_documents_are_not_those_of_another_task_that_asks_the_same(tmp_path) ->
     told = json.loads(path.read_text())
     told["task_hashes"]["b"] = told["task_hashes"]["a"]
     path.write_text(json.dumps(told))
-    assert values(read(path)) == {"accuracy.a": (1.0, 0.0, 1.0, 1.0), "accuracy.b mean": (0.5,)}
+    assert values(only(path)) == {"accuracy.a": (1.0, 0.0, 1.0, 1.0), "accuracy.b mean": (0.5,)}
 
 
 @pytest.mark.parametrize(
@@ -247,12 +240,11 @@ def test_the_same_questions_are_one_load(tmp_path, more) -> None:
 def call(tmp_path: Path) -> Callable[..., Result]:
     """Call a command on a store of this test's own."""
     store = ["--results", str(tmp_path / "store")]
-    return lambda *words: CliRunner().invoke(cli, [*map(str, words), *store])
+    return lambda *words, status=None: run_verb(*words, *store, status=status)
 
 
 def ingest(call: Callable[..., Result], path: Path, build: str) -> Any:
-    answer = call("ingest", path.parent, "--testbed", "lab", "--build", build, "--json")
-    assert answer.exit_code == 0, answer.output
+    answer = call("ingest", path.parent, "--testbed", "lab", "--build", build, "--json", status=0)
     (taken,) = json.loads(answer.stdout)["taken"]
     return taken
 
@@ -285,15 +277,13 @@ def test_two_evaluations_are_judged_by_what_was_taken_and_say_what_was_not(tmp_p
     wanted = "Left out when the contender was ingested: 2 of 3 documents have a score."
     assert wanted in found["accuracy.some"]["doubts"]
     assert any("found 0.25; the mean alone" in one for one in found["accuracy.mc2"]["doubts"])
-    gate = call("gate", *runs)
-    assert gate.exit_code == 1
+    gate = call("gate", *runs, status=1)
     assert "Answers were lost: accuracy.a -40.0 points (16 lost and none won of 40)" in gate.output
 
 
 def test_ingest_names_what_it_leaves_out_in_a_line(tmp_path, call) -> None:
     scores = {"a": {"acc,none": 0.5}, "wiki\x1b[2J": PERPLEXITY}
-    answer = call("ingest", write_evaluation(tmp_path / "in", scores))
-    assert answer.exit_code == 0
+    answer = call("ingest", write_evaluation(tmp_path / "in", scores), status=0)
     (line,) = answer.stderr.splitlines()
     assert ": left out: accuracy.wiki" in line
     assert "\x1b" not in line

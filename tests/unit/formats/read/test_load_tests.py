@@ -8,29 +8,9 @@ from typing import Any
 import pytest
 
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import parse
-from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import companion, read_foreign
-from hybridwatch.records.run import Run
+from tests.unit.formats.read.reading import MADE_UP, companion, only, read, samples, unknown
 
-MADE_UP = Path(__file__).parents[3] / "fixtures" / "foreign" / "made-up"
 LLMPERF = "acme-hybrid-9b_32_12"
-
-
-def read(path: Path) -> list[Run]:
-    return read_foreign(parse(path, path.read_bytes()), ForeignInput())
-
-
-def samples(run: Run, trial: int = 0) -> dict[str, tuple[float, ...]]:
-    return {
-        f"{sample.metric} {sample.statistic or ''}".strip(): sample.values
-        for sample in run.trials[trial].samples
-    }
-
-
-def unknown(run: Run) -> tuple[str, ...]:
-    assert run.source is not None
-    return run.source.unknown
 
 
 def write(path: Path, *rows: Any) -> Path:
@@ -46,7 +26,7 @@ def copied(tmp_path: Path, name: str, **changes: Any) -> Path:
 
 
 def test_lines_of_sglang_are_trials_of_the_model_that_its_server_names() -> None:
-    (run,) = read(MADE_UP / "sglang/bench.jsonl")
+    run = only(MADE_UP / "sglang/bench.jsonl")
     assert run.scenario.id == "sglang/acme/hybrid-9b"
     assert [samples(run, at)["ttft median"] for at in (0, 1)] == [(0.1,), (0.104,)]
     assert samples(run)["e2el p99"] == (0.46,)
@@ -59,7 +39,7 @@ def test_lines_of_sglang_are_trials_of_the_model_that_its_server_names() -> None
 
 
 def test_what_sglang_keeps_of_each_request_is_read() -> None:
-    (run,) = read(MADE_UP / "sglang/details.jsonl")
+    run = only(MADE_UP / "sglang/details.jsonl")
     assert samples(run)["ttft"] == (0.1, 0.1, 0.13)
     assert samples(run)["tpot"] == (0.1, 0.1, 0.11)
     assert samples(run)["e2el"] == (0.4, 0.4, 0.46)
@@ -76,26 +56,26 @@ def test_two_loads_of_sglang_are_two_series(tmp_path, changes) -> None:
 
 def test_two_models_of_sglang_are_two_series_and_none_is_made_up(tmp_path) -> None:
     other = {"server_info": {"decode": [{"model_path": "/data/acme/small"}]}}
-    (named,) = read(copied(tmp_path, "sglang/bench.jsonl", **other))
+    named = only(copied(tmp_path, "sglang/bench.jsonl", **other))
     assert named.scenario.id == "sglang/small"
-    (nameless,) = read(copied(tmp_path, "sglang/bench.jsonl", server_info=None))
+    nameless = only(copied(tmp_path, "sglang/bench.jsonl", server_info=None))
     assert nameless.scenario.id == "sglang/unknown"
     assert "scenario.digest" in unknown(nameless)
 
 
 def test_requests_of_sglang_that_failed_make_a_failed_trial(tmp_path) -> None:
-    (run,) = read(copied(tmp_path, "sglang/details.jsonl", completed=2, errors=["", "", "lost"]))
+    run = only(copied(tmp_path, "sglang/details.jsonl", completed=2, errors=["", "", "lost"]))
     assert run.trials[0].failure is not None
     assert run.trials[0].failure.reason == "1 of 3 requests failed"
 
 
 def test_a_time_of_0_that_sglang_writes_where_nothing_was_streamed_is_left_out(tmp_path) -> None:
-    (run,) = read(copied(tmp_path, "sglang/bench.jsonl", median_ttft_ms=0.0, p99_ttft_ms=0.0))
+    run = only(copied(tmp_path, "sglang/bench.jsonl", median_ttft_ms=0.0, p99_ttft_ms=0.0))
     assert not any(name.startswith("ttft") for name in samples(run))
 
 
 def test_a_stage_of_inference_perf_has_model_and_data_of_the_config_beside_it() -> None:
-    (run,) = read(MADE_UP / "inference-perf/stage_0_lifecycle_metrics.json")
+    run = only(MADE_UP / "inference-perf/stage_0_lifecycle_metrics.json")
     assert run.scenario.id == "inference-perf/acme/hybrid-9b"
     assert run.scenario.settings["requested_rate"] == "2.0"
     assert run.scenario.settings["data.input_distribution.mean"] == "32.0"
@@ -105,17 +85,16 @@ def test_a_stage_of_inference_perf_has_model_and_data_of_the_config_beside_it() 
 
 
 def test_requests_of_inference_perf_are_read_with_the_stage_that_has_as_many(tmp_path) -> None:
-    (run,) = read(MADE_UP / "inference-perf/stage_1_lifecycle_metrics.json")
+    run = only(MADE_UP / "inference-perf/stage_1_lifecycle_metrics.json")
     assert samples(run)["ttft"] == (0.1, 0.125, 0.1)
     assert len(samples(run)["itl"]) == 9
-    (other,) = read(MADE_UP / "inference-perf/stage_0_lifecycle_metrics.json")
+    other = only(MADE_UP / "inference-perf/stage_0_lifecycle_metrics.json")
     assert "ttft" not in samples(other)
 
 
 def test_stages_of_inference_perf_are_series_of_their_own_and_none_is_read_twice() -> None:
     folder = MADE_UP / "inference-perf"
-    files = [parse(path, path.read_bytes()) for path in sorted(folder.glob("*.json"))]
-    read_alone = [file.path.stem[:7] for file in files if companion(file) is None]
+    read_alone = [file.stem[:7] for file in sorted(folder.glob("*.json")) if not companion(file)]
     assert read_alone == ["stage_0", "stage_1"]
     digests = {
         read(folder / f"stage_{at}_lifecycle_metrics.json")[0].scenario.digest for at in "01"
@@ -127,8 +106,8 @@ def test_a_summary_of_inference_perf_without_its_stages_is_read_by_itself(tmp_pa
     for name in ("summary_lifecycle_metrics.json", "config.yaml"):
         shutil.copy(MADE_UP / "inference-perf" / name, tmp_path)
     path = tmp_path / "summary_lifecycle_metrics.json"
-    assert companion(parse(path, path.read_bytes())) is None
-    (run,) = read(path)
+    assert companion(path) is None
+    run = only(path)
     assert run.scenario.settings["stages"].startswith('[{"duration":2')
 
 
@@ -138,7 +117,7 @@ def test_inference_perf_of_2025_has_p50_and_neither_model_nor_99th_percentile(tm
     told["successes"]["latency"]["time_to_first_token"] = {"mean": 0.2, "p50": 0.1, "p90": 0.3}
     told["successes"]["latency"]["inter_token_latency"] = None
     del told["benchmark_time_seconds"]
-    (run,) = read(write(tmp_path / "stage_0_lifecycle_metrics.json", told))
+    run = only(write(tmp_path / "stage_0_lifecycle_metrics.json", told))
     assert samples(run)["ttft median"] == (0.1,)
     assert not {"ttft p99", "itl median"} & samples(run).keys()
     assert run.scenario.id == "inference-perf/unknown"
@@ -157,7 +136,7 @@ def test_inference_perf_of_2025_has_p50_and_neither_model_nor_99th_percentile(tm
     ],
 )
 def test_failed_requests_make_a_failed_trial(tmp_path, name, changes, reason) -> None:
-    (run,) = read(copied(tmp_path, name, **changes))
+    run = only(copied(tmp_path, name, **changes))
     assert run.trials[0].failure is not None
     assert reason in run.trials[0].failure.reason
 
@@ -174,7 +153,7 @@ def test_a_config_of_inference_perf_that_is_no_yaml_is_named(tmp_path) -> None:
 
 def test_genai_perf_has_the_words_of_aiperf() -> None:
     path = MADE_UP / "genai-perf/profile_export_genai_perf.json"
-    (run,) = read(path)
+    run = only(path)
     assert run.source is not None
     assert run.source.format == "genai-perf"
     assert run.scenario.id == "genai-perf/acme/hybrid-9b"
@@ -187,30 +166,30 @@ def test_genai_perf_has_the_words_of_aiperf() -> None:
 def test_genai_perf_of_2024_has_its_load_flat(tmp_path) -> None:
     load = {"model": ["acme/hybrid-9b"], "concurrency": 2, "endpoint": None, "u": "localhost"}
     name = "genai-perf/profile_export_genai_perf.json"
-    (run,) = read(copied(tmp_path, name, input_config=load))
+    run = only(copied(tmp_path, name, input_config=load))
     assert run.scenario.settings == {"model": "acme/hybrid-9b", "concurrency": "2"}
-    (other,) = read(copied(tmp_path, name, input_config=load | {"concurrency": 8}))
+    other = only(copied(tmp_path, name, input_config=load | {"concurrency": 8}))
     assert run.scenario.digest != other.scenario.digest
 
 
 def test_llmperf_gives_the_requests_beside_its_summary(tmp_path) -> None:
-    (run,) = read(MADE_UP / f"llmperf/{LLMPERF}_summary.json")
+    run = only(MADE_UP / f"llmperf/{LLMPERF}_summary.json")
     assert samples(run)["ttft"] == (0.05, 0.06, 0.05)
     assert samples(run)["request_throughput"] == (2.0,)
     # Its inter_token_latency_s takes the first token in, which ours leaves out.
     assert not {"tpot", "itl"} & samples(run).keys()
     assert (run.finished_at - run.started_at).total_seconds() == 1.5
-    (alone,) = read(copied(tmp_path, f"llmperf/{LLMPERF}_summary.json"))
+    alone = only(copied(tmp_path, f"llmperf/{LLMPERF}_summary.json"))
     assert samples(alone)["e2el p99"] == (0.499,)
 
 
 def test_a_list_for_the_hud_alone_is_the_result_that_it_repeats(tmp_path) -> None:
-    (run,) = read(MADE_UP / "hud/serve.pytorch.json")
+    run = only(MADE_UP / "hud/serve.pytorch.json")
     assert run.scenario.id == "vllm-bench-serve/acme/hybrid-9b"
     assert run.scenario.settings["num_prompts"] == "6"
     assert samples(run)["itl p99"] == (0.014,)
     assert samples(run)["output_throughput"] == (64.0,)
-    (latency,) = read(MADE_UP / "hud/latency.pytorch.json")
+    latency = only(MADE_UP / "hud/latency.pytorch.json")
     assert [samples(latency, at)["e2el"] for at in range(3)] == [(0.51,), (0.5,), (0.52,)]
     assert latency.scenario.settings["args.batch_size"] == "2"
 
@@ -219,7 +198,7 @@ def test_a_list_for_the_hud_without_the_rest_of_the_result_has_its_times(tmp_pat
     told = json.loads((MADE_UP / "hud/serve.pytorch.json").read_text())
     for record in told:
         record["metric"]["extra_info"] = {}
-    (run,) = read(write(tmp_path / "v3.json", told))
+    run = only(write(tmp_path / "v3.json", told))
     assert samples(run)["ttft median"] == (0.048,)
     assert run.scenario.id == "hud/acme/hybrid-9b"
     told[0]["metric"]["name"] = "speedup"

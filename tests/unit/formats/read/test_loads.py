@@ -10,12 +10,11 @@ import pytest
 from hybridwatch.analysis.doubt import obstacles
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.errors import IngestError
-from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
-from hybridwatch.formats.read.read import companion, read_foreign
 from hybridwatch.records.run import Run
+from tests.shipped import FOREIGN
+from tests.unit.formats.read.reading import companion, put_at, read
 
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 SERVE = "made-up/vllm-bench/serving-0.4.json"
 GUIDELLM = "guidellm/report.json"
 GUIDELLM_5 = "made-up/guidellm/0.5.json"
@@ -28,30 +27,22 @@ Changes = dict[str, Any]
 """Values by their paths, such as ``benchmarks/0/config``."""
 
 
-def read(path: Path, scenario: str | None = None) -> list[Run]:
-    given = ForeignInput(testbed="lab-1", build="b", scenario=scenario)
-    return read_foreign(parse(path, path.read_bytes()), given)
-
-
 @pytest.fixture
 def first_run(tmp_path) -> Callable[..., Run]:
     """Read a file after changes; gives its first run."""
 
     def first(name: str, changes: Changes, scenario: str | None = None) -> Run:
         told = json.loads((FOREIGN / name).read_text())
-        for at, value in changes.items():
-            where, *way = told, *(int(part) if part.isdigit() else part for part in at.split("/"))
-            for part in way[:-1]:
-                where = where[part]
-            where[way[-1]] = value
+        put_at(told, changes)
         path = tmp_path / "changed.json"
         path.write_text(json.dumps(told))
-        return read(path, scenario)[0]
+        return read(path, ForeignInput(testbed="lab-1", build="b", scenario=scenario))[0]
 
     return first
 
 
 CONFIG = "benchmarks/0/config"
+LAB = ForeignInput(testbed="lab-1", build="b")
 OTHER_LOADS = [
     (SERVE, {"request_rate": 3.0}),
     (SERVE, {"max_concurrency": 64}),
@@ -178,16 +169,12 @@ def sweep(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def aside(path: Path) -> str | None:
-    return companion(parse(path, path.read_bytes()))
-
-
 def test_results_of_a_sweep_count_once(sweep) -> None:
-    assert "summary of vllm bench sweep" in str(aside(sweep / "summary.json"))
-    assert aside(sweep / "run=0.json") is None
+    assert "summary of vllm bench sweep" in str(companion(sweep / "summary.json"))
+    assert companion(sweep / "run=0.json") is None
     (sweep / "run=1.json").unlink()
-    assert aside(sweep / "summary.json") is None
-    (run,) = read(sweep / "summary.json")
+    assert companion(sweep / "summary.json") is None
+    (run,) = read(sweep / "summary.json", LAB)
     (lost,) = run.trials
     assert ("output_throughput", (40.0,)) in [(one.metric, one.values) for one in lost.samples]
 
@@ -199,7 +186,7 @@ def test_what_a_sweep_varied_parts_its_results(sweep) -> None:
     results = json.loads(summary.read_text())
     results[1]["max_num_seqs"] = 8
     summary.write_text(json.dumps(results))
-    four, eight = read(summary)
+    four, eight = read(summary, LAB)
     assert (four.scenario.settings["max_num_seqs"], eight.scenario.settings["max_num_seqs"]) == (
         "4",
         "8",
@@ -214,7 +201,7 @@ def test_a_number_of_a_run_that_is_none_is_named(sweep) -> None:
     with pytest.raises(
         IngestError, match=r"\[0\].run_number: expected a finite number, found '../0'"
     ):
-        aside(sweep / "summary.json")
+        companion(sweep / "summary.json")
 
 
 def test_rates_of_all_tokens_and_of_good_requests_are_kept(first_run) -> None:

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput
@@ -23,6 +21,7 @@ from hybridwatch.formats.read.read import read_foreign
 from hybridwatch.records.codec import decode, encode
 from hybridwatch.records.run import Trial
 from hybridwatch.records.store import read_run
+from tests.command_line import run_verb
 from tests.plain_readings import PLAIN, explains
 
 FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
@@ -217,7 +216,7 @@ def check_case(folder: Path, seed: int) -> None:
     """Ingest a case: no traceback, nothing passed over, one line or the file's own values."""
     write_case(folder / "in", seed)
     words = ["ingest", str(folder / "in"), "--results", str(folder / "out"), "--json"]
-    answer = CliRunner().invoke(cli, words)
+    answer = run_verb(*words)
     assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exc_info
     told = json.loads(answer.stdout)
     assert told["bad"] or told["taken"]

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from asv.results import iter_results
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from tests.asv_files import (
     DAY_MS,
     FIRST_DAY_MS,
@@ -21,6 +19,7 @@ from tests.asv_files import (
     write_results,
 )
 from tests.builders import noisy
+from tests.command_line import run_verb
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "foreign"
 ONE_TWO = [["1", "2"], ["'a(b'", "<function f>"]]
@@ -89,10 +88,8 @@ def project(tmp_path) -> tuple[Path, list[str]]:
 
 def round_trip(root: Path, before: Path) -> None:
     store = ["--results", str(root / "store")]
-    taken = CliRunner().invoke(cli, ["ingest", str(before), *store])
-    assert taken.exit_code == 0, taken.output
-    given = CliRunner().invoke(cli, ["export", "--to", "asv", "--out", str(root / "after"), *store])
-    assert given.exit_code == 0, given.output
+    run_verb("ingest", before, *store, status=0)
+    run_verb("export", "--to", "asv", "--out", root / "after", *store, status=0)
 
 
 def files(folder: Path) -> dict[str, Any]:

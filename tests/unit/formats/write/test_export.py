@@ -8,26 +8,24 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from statistics import median
 
 import pytest
 from asv.benchmarks import Benchmarks
 from asv.results import iter_results
-from click.testing import CliRunner
 from pyarrow import parquet
 
-from hybridwatch.cli.main import cli
 from hybridwatch.formats.read.history_csv import read_histories
 from hybridwatch.formats.write.points import build_points, to_hud
 from hybridwatch.metrics import Direction
 from hybridwatch.records.run import Source
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_run, noisy
+from tests.command_line import run_verb
+from tests.shipped import FOREIGN
 from tests.store_builders import REGRESSED
 from tests.store_builders import run as whole_run
 
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 SUITE = "smoke.padded_graph_rows.PaddedGraphRows"
 COMMIT = "1f0a9c3e5b7d1f0a9c3e5b7d1f0a9c3e5b7d1f0a"
 JOB = {
@@ -54,16 +52,16 @@ def export(tmp_path, monkeypatch):
     for variable in JOB:
         monkeypatch.delenv(variable, raising=False)
 
-    def call(*words: object):
+    def call(*words: object, status: int | None = None):
         results = str(tmp_path / "results")
-        return CliRunner().invoke(cli, ["export", *map(str, words), "--results", results])
+        return run_verb("export", *words, "--results", results, status=status)
 
     return call
 
 
 def test_asv_itself_reads_what_it_is_given(run, export, tmp_path) -> None:
     out = tmp_path / "asv"
-    assert export("--to", "asv", "--out", out).exit_code == 0
+    export("--to", "asv", "--out", out, status=0)
     by_env = {found.env_vars["HYBRIDWATCH_BUILD"]: found for found in iter_results(str(out))}
     assert set(by_env) == {build.label for build in run.builds}
     healthy = by_env[run.builds[0].label]
@@ -123,9 +121,9 @@ def test_asv_results_that_are_there_stay_known(run, export, tmp_path) -> None:
 def test_asv_results_by_other_names_are_written_as_ours_are(export, tmp_path, words) -> None:
     ingest, other = (words, ()) if words[0] != "--metric" else ((), words)
     store = str(tmp_path / "results")
-    CliRunner().invoke(cli, ["ingest", str(FOREIGN / "asv"), "--results", store, *ingest])
+    run_verb("ingest", FOREIGN / "asv", "--results", store, *ingest)
     out = tmp_path / "asv"
-    assert export("--to", "asv", "--out", out, *other).exit_code == 0
+    export("--to", "asv", "--out", out, *other, status=0)
     (before,), (after,) = iter_results(str(FOREIGN / "asv")), iter_results(str(out))
     old = "suite.Serving.track_ttft"
     (new,) = (key for key in after.get_all_result_keys() if key.endswith(".track_ttft"))
@@ -166,7 +164,7 @@ def test_one_metric_goes_out_when_one_is_named(run, export) -> None:
 
 def test_parquet_holds_what_csv_holds(run, export, tmp_path) -> None:
     out = tmp_path / "x.parquet"
-    assert export("--to", "parquet", "--out", out).exit_code == 0
+    export("--to", "parquet", "--out", out, status=0)
     table = parquet.read_table(out)
     rows = list(csv.DictReader(io.StringIO(export("--to", "csv").output)))
     assert table.num_rows == len(rows)
@@ -176,7 +174,7 @@ def test_parquet_holds_what_csv_holds(run, export, tmp_path) -> None:
 
 def test_github_action_benchmark_splits_by_direction(run, export, tmp_path) -> None:
     out = tmp_path / "gab"
-    assert export("--to", "github-action-benchmark", "--out", out, run.id).exit_code == 0
+    export("--to", "github-action-benchmark", "--out", out, run.id, status=0)
     smaller, bigger = (
         json.loads((out / f"{which}-is-better.json").read_text()) for which in ("smaller", "bigger")
     )
@@ -228,8 +226,7 @@ def test_two_points_under_one_name_are_refused(export, tmp_path, form, runs, tol
             testbed=replace(run.testbed, id=testbed),
         )
         write_run(tmp_path / "results", other)
-    answer = export("--to", form, "--out", tmp_path / "out")
-    assert answer.exit_code == 2
+    answer = export("--to", form, "--out", tmp_path / "out", status=2)
     assert told in answer.output
     assert "00000000" in answer.output
     assert "00000001" in answer.output
@@ -248,10 +245,9 @@ def test_bytes_of_asv_stay_bytes(export, tmp_path) -> None:
 @pytest.mark.parametrize("form", ["bencher", "github-action-benchmark"])
 def test_forms_without_time_take_one_run_of_each(run, export, tmp_path, form) -> None:
     write_run(tmp_path / "results", replace(run, id="00000001"))
-    answer = export("--to", form, "--out", tmp_path / "out")
-    assert answer.exit_code == 2
+    answer = export("--to", form, "--out", tmp_path / "out", status=2)
     assert "this form holds one run each" in str(answer.output)
-    assert export("--to", form, "--out", tmp_path / "out", run.id).exit_code == 0
+    export("--to", form, "--out", tmp_path / "out", run.id, status=0)
 
 
 def test_hud_has_the_job_where_it_is_known_and_none_of_it_else(run, export, monkeypatch) -> None:
@@ -315,18 +311,17 @@ def test_no_local_path_of_a_model_goes_out_to_hud(told, shown) -> None:
 
 
 def test_what_cannot_be_told_is_status_2(export, tmp_path) -> None:
-    assert export("--to", "csv").exit_code == 2  # nothing there
-    assert export("--to", "asv").exit_code == 2  # where to?
+    export("--to", "csv", status=2)  # nothing there
+    export("--to", "asv", status=2)  # where to?
     run = a_run({"ttft": (1.0,)})
     write_run(tmp_path / "results", replace(run, harness=replace(run.harness, revision=None)))
-    answer = export("--to", "asv", "--out", tmp_path / "out")
-    assert answer.exit_code == 2
+    answer = export("--to", "asv", "--out", tmp_path / "out", status=2)
     assert "none of these runs has one" in answer.output
 
 
 def test_ingested_files_of_every_format_can_be_told(export, tmp_path) -> None:
     results = tmp_path / "results"
-    CliRunner().invoke(cli, ["ingest", str(FOREIGN), "--results", str(results)])
+    run_verb("ingest", FOREIGN, "--results", results)
     rows = list(csv.DictReader(io.StringIO(export("--to", "csv").output)))
     sources = [read_run(path).source for path in list_records(results)]
     formats = {source.format for source in sources if source}

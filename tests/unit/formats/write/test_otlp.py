@@ -4,17 +4,16 @@ import base64
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.formats.write.otlp import to_otlp
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import write_run
 from tests.builders import a_comparison, noisy, with_failures
+from tests.command_line import run_verb
+from tests.shipped import FOREIGN
 from tests.situations import HOSTILE
 
 # In no lock: with this package alone Ray takes OpenTelemetry for installed, and does not start.
@@ -24,8 +23,6 @@ pytest.importorskip(
 
 from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status, TracesData
-
-FOREIGN = Path(__file__).parents[3] / "fixtures" / "foreign"
 
 
 @pytest.fixture
@@ -127,29 +124,22 @@ def test_hostile_text_is_text(run) -> None:
 
 @pytest.fixture
 def export(tmp_path):
-    def call(*words: str):
-        return CliRunner().invoke(
-            cli, ["export", "--to", "otlp", "--results", str(tmp_path), *words]
-        )
+    def call(*words: str, status: int | None = None):
+        return run_verb("export", "--to", "otlp", "--results", tmp_path, *words, status=status)
 
     return call
 
 
 def test_the_verb_writes_lines(run, export, tmp_path) -> None:
     write_run(tmp_path, run)
-    answer = export()
-    assert answer.exit_code == 0
-    assert len(spans_of(answer.stdout.encode())) > len(run.trials)
+    assert len(spans_of(export(status=0).stdout.encode())) > len(run.trials)
 
 
 def test_what_has_no_times_is_named(export, tmp_path) -> None:
     rows = FOREIGN / "made-up" / "inferencex" / "agg.json"
-    CliRunner().invoke(cli, ["ingest", str(rows), "--results", str(tmp_path)])
+    run_verb("ingest", rows, "--results", tmp_path)
     answer = export()
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert "left out, since nobody knows when their trials ran: " in answer.stderr
-    CliRunner().invoke(
-        cli,
-        ["ingest", str(FOREIGN / "made-up/vllm-bench/multi-turn.json"), "--results", str(tmp_path)],
-    )
-    assert export().exit_code == 0
+    run_verb("ingest", FOREIGN / "made-up/vllm-bench/multi-turn.json", "--results", tmp_path)
+    export(status=0)

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import list_records, read_run, write_run
 from tests.builders import a_build, a_run
+from tests.command_line import run_verb
 
 ROWS = Path(__file__).parents[3] / "fixtures" / "foreign" / "made-up" / "inferencex"
 PLAIN = {"dtype": "bfloat16", "data_parallel_size": "1", "disaggregated": "False"}
@@ -52,7 +51,7 @@ def export(tmp_path):
             write_run(tmp_path / "results", run)
         out = tmp_path / "out" / "rows.jsonl" if form == "perf-eval" else tmp_path / "out"
         words = ["export", "--to", form, "--out", str(out), "--results", str(tmp_path / "results")]
-        answer = CliRunner().invoke(cli, words)
+        answer = run_verb(*words)
         files = (tmp_path / "out").glob("*.json*")
         return answer, {path.stem: _rows(path.read_text()) for path in files}
 
@@ -66,8 +65,7 @@ def _rows(text: str) -> list[Any]:
 
 def ingested(tmp_path: Path, *files: Path) -> list[Run]:
     back = str(tmp_path / "back")
-    answer = CliRunner().invoke(cli, ["ingest", *map(str, files), "--results", back])
-    assert answer.exit_code == 0, answer.output
+    run_verb("ingest", *files, "--results", back, status=0)
     return [read_run(path, bulk=True) for path in list_records(Path(back))]
 
 
@@ -174,6 +172,6 @@ def test_the_sides_of_an_a_a_run_are_one_point(export) -> None:
 
 def test_a_row_is_whole(tmp_path) -> None:
     words = ["export", "--to", "perf-eval", "--metric", "ttft", "--results", str(tmp_path)]
-    answer = CliRunner().invoke(cli, words)
+    answer = run_verb(*words)
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert "--to perf-eval: expected no --metric" in answer.stderr

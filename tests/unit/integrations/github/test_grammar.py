@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +24,8 @@ from hybridwatch.integrations.github.grammar import (
     parse,
 )
 from hybridwatch.orchestration.bisect.question import ChangeDirection
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[4]
 KNOWN = Vocabulary(
     scenarios=frozenset({"smoke/padded-graph-rows", "smoke/dummy-run"}),
     groups=frozenset({"smoke"}),

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import Message
 from email.policy import default
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -27,7 +26,8 @@ from slack_sdk.errors import SlackObjectFormationError
 from slack_sdk.models.blocks import Block
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from tests import live_server
+from tests.live_server import LiveServer, QuietHandler
+from tests.live_server import serving as serve_live
 from tests.weather import Mood, Weather
 
 SECRET: Final = "whsec_" + "c2VjcmV0IG9mIHRoZSB0ZXN0cywgMjQgYnl0ZXM="
@@ -217,11 +217,11 @@ def _checked_event(headers: dict[str, str], raw: bytes) -> dict[str, Any]:
 def serving(services: Services) -> Iterator[Services]:
     """Serve all but the mail on a free port."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def _serve(self) -> None:
-            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            raw = self.body()
             mood = services.weather.mood()
             headers = {name.lower(): value for name, value in self.headers.items()}
             answer: Answer = 503, "busy", services.headers
@@ -237,20 +237,11 @@ def serving(services: Services) -> Iterator[Services]:
         def _say(self, answer: Answer) -> None:
             status, body, headers = answer
             content = (body if isinstance(body, str) else json.dumps(body)).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            if status != 204:
-                self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.reply(status, content, headers)
 
         do_GET = do_POST = do_PUT = _serve  # noqa: N815 (http.server's names)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with live_server.serving(live_server.LiveServer(Handler)) as server:
+    with serve_live(LiveServer(Handler)) as server:
         services.url = server.url
         yield services
 
@@ -262,7 +253,7 @@ class _Mailbox:
         self.services = services
         self.refused: set[str] = set()
 
-    async def handle_RCPT(  # noqa: N802 (aiosmtpd's name, and its arguments)
+    async def handle_RCPT(
         self,
         server: SMTP,  # noqa: ARG002
         session: Session,  # noqa: ARG002
@@ -275,7 +266,7 @@ class _Mailbox:
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
-    async def handle_DATA(  # noqa: N802 (aiosmtpd's)
+    async def handle_DATA(
         self,
         server: SMTP,  # noqa: ARG002
         session: Session,  # noqa: ARG002

@@ -5,6 +5,7 @@ import pytest
 from hybridwatch.analysis.policy import Action
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import find_kind
+from tests.mistakes import read_mistakes
 from tests.unit.integrations.notify.pretended import channels_of
 
 SLACK = """
@@ -79,40 +80,7 @@ PLANTED = "https://hooks.slack.com/services/T0/B0/0123456789secret"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ('name = "team"', 'name = "A team"', 'slack[0].name: expected a name, found "A team"'),
-        ('"pager"', '"team"', 'webhook[0].name: "team" stands there twice'),
-        ('url_from = "SLACK_URL"', "", "slack[0].url_from: missing; expected the name of an env"),
-        (
-            'url_from = "SLACK_URL"',
-            f'url = "{PLANTED}"',
-            "slack[0].url: unknown key; known: name",
-        ),
-        (
-            '"SLACK_URL"',
-            f'"{PLANTED}"',
-            "slack[0].url_from: expected the name of an environment variable, found some",
-        ),
-        ('rank = "block"', 'rank = "loud"', 'rank: expected one of "warn", "block", found "loud"'),
-        ('repository = "octo/engine"', 'repository = "octo"', "expected OWNER/NAME, found"),
-        ('project = "team/sub/engine"', 'project = "engine"', "expected GROUP/NAME, found"),
-        ('to = ["team@example.org"]', "to = []", "email[0].to: expected a non-empty list"),
-        ('user = "bot"\n', "", "email[0].user: expected together with password_from"),
-        (
-            'sender = "bot@example.org"',
-            'sender = "bot@example.org"\nsecurity = "none"',
-            'email[0].security: expected "starttls" or "tls" beside password_from',
-        ),
-        (
-            "https://hybridwatch.example.org/",
-            "http://example.org",
-            "expected an address with https",
-        ),
-        ("gaps = false", "gaps = 0", "gitlab[0].gaps: expected true or false, found 0"),
-        (GOOD, "", "expected a channel: [[slack]], [[webhook]], [[email]], [[github]], [[git"),
-        (GOOD, "[[slack]", "not TOML"),
-    ],
+    ("old", "new", "told"), read_mistakes("channels", good=GOOD, planted=PLANTED)
 )
 def test_what_is_wrong_is_said_with_file_and_key_and_no_secret(tmp_path, old, new, told) -> None:
     assert old in GOOD

@@ -77,9 +77,7 @@ def test_seed_decides_the_documents(make) -> None:
 @pytest.mark.parametrize(
     "documents", [RECALL, SHARED, PROBLEMS], ids=["recall", "shared_recall", "word_problems"]
 )
-def test_documents_are_distinct_plain_single_line_answers(
-    documents: list[EmbeddedQuestion],
-) -> None:
+def test_documents_are_distinct_plain_single_line_answers(documents) -> None:
     assert len({document.prompt for document in documents}) == len(documents)
     for document in documents:
         assert (document.prompt + document.answer).isascii()
@@ -88,9 +86,7 @@ def test_documents_are_distinct_plain_single_line_answers(
 
 
 @pytest.mark.parametrize("documents", [RECALL, SHARED], ids=["recall", "shared_recall"])
-def test_recall_has_one_right_answer_of_four_to_eight_characters(
-    documents: list[EmbeddedQuestion],
-) -> None:
+def test_recall_has_one_right_answer_of_four_to_eight_characters(documents) -> None:
     for document in documents:
         pairs = PAIR.findall(document.prompt)
         assert len({key for key, _ in pairs}) == len(pairs)

@@ -4,7 +4,6 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from hybridwatch.measurement.accuracy.harness import (
 from hybridwatch.records.run import Answer
 from hybridwatch.scenarios.scenario import Accuracy
 from hybridwatch.system.guarded import ConversingProcess
-from tests.live_server import LiveServer, serving
+from tests.live_server import LiveServer, QuietHandler, serving
 from tests.waiting import LIMIT_S, wait_until
 
 TASK_NAMES = ("recall", "word_problems")
@@ -38,13 +37,10 @@ class Server(LiveServer):
     seen: list[dict[str, Any]]
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet: no 40 ms of delayed acknowledgement
     server: Server
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
@@ -55,11 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append({**body, "path": self.path})
         prompt = body["prompt"]
         status, content = self.server.reply(prompt if isinstance(prompt, str) else prompt[0])
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(status, content, {"Content-Type": "application/json"})
 
 
 def completion(text: str | None) -> tuple[int, bytes]:

@@ -50,9 +50,7 @@ def test_seed_decides_the_documents() -> None:
 
 
 @pytest.mark.parametrize("documents", [DOCUMENTS, EVALUATION], ids=["drawn", "shipped"])
-def test_documents_are_distinct_and_answered_by_their_own_listing(
-    documents: list[EmbeddedQuestion],
-) -> None:
+def test_documents_are_distinct_and_answered_by_their_own_listing(documents) -> None:
     assert len({document.prompt for document in documents}) == len(documents)
     for document in documents:
         pairs = PAIR.findall(document.prompt)
@@ -62,9 +60,7 @@ def test_documents_are_distinct_and_answered_by_their_own_listing(
 
 
 @pytest.mark.parametrize("documents", [DOCUMENTS, EVALUATION], ids=["drawn", "shipped"])
-def test_questions_share_a_listing_whose_pairs_lie_in_its_first_block(
-    documents: list[EmbeddedQuestion],
-) -> None:
+def test_questions_share_a_listing_whose_pairs_lie_in_its_first_block(documents) -> None:
     listings = by_listing(documents)
     assert sum(map(len, listings.values())) == len(documents)
     assert len({listing[:BLOCK] for listing in listings}) == len(listings)

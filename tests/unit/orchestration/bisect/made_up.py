@@ -25,12 +25,7 @@ DEAD = ProbeOutcome(state=ProbeState.DIES, reason="RuntimeError: gone")
 
 
 class MadeUpMeter:
-    """Gives outcomes by label; one that is not known is good.
-
-    Args:
-        outcomes: Of contracts.
-        slower: Log ratio of a label's time to the first one's.
-    """
+    """Gives outcomes by label; one that is not known is good."""
 
     def __init__(self, outcomes=(), slower=()):
         self.outcomes: dict[str, ProbeOutcome] = dict(outcomes)

@@ -7,9 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.engines.other_python import look_at
 from hybridwatch.engines.own_builds import add_source
@@ -21,6 +19,7 @@ from hybridwatch.records.store import read_run
 from hybridwatch.system.files import claimed
 from tests.builders import a_build, a_run
 from tests.checkout import EXAMPLE, a_clone, a_copy, commit, make_home, write
+from tests.command_line import run_verb
 
 SCENARIO = "smoke/padded"
 CODE = ("worker.py", "half.py")
@@ -91,7 +90,7 @@ def bisect(tmp_path, *words, good="1.0", bad="HEAD"):
     """Call the verb, and give its exit status and what it says as JSON."""
     ends = ("bisect", SCENARIO, "--good", good, "--bad", bad)
     where = ("--results", str(tmp_path / "results"), "--json")
-    done = CliRunner().invoke(cli, [*ends, *where, *map(str, words)])
+    done = run_verb(*ends, *where, *words)
     return done, json.loads(done.stdout) if done.stdout else None
 
 
@@ -207,16 +206,14 @@ def test_file_of_a_patch_is_found_without_a_clone(home, engines, tmp_path):
     ],
 )
 def test_wrong_call_is_refused_before_anything_is_measured(home, engines, tmp_path, words, why):
-    done = CliRunner().invoke(cli, ["bisect", SCENARIO, "--good", "1.0", "--bad", "1.0", *words])
-    assert done.exit_code == 2
+    done = run_verb("bisect", SCENARIO, "--good", "1.0", "--bad", "1.0", *words, status=2)
     assert why in done.output
     assert engines.started == []
 
 
 def test_group_is_no_scenario(home, engines, tmp_path):
     write(home, {"scenarios/smoke/other.toml": EXAMPLE})
-    done = CliRunner().invoke(cli, ["bisect", "smoke", "--good", "1.0", "--bad", "1.0"])
-    assert done.exit_code == 2
+    done = run_verb("bisect", "smoke", "--good", "1.0", "--bad", "1.0", status=2)
     assert "smoke: expected one scenario, found a group of 2" in done.output
 
 

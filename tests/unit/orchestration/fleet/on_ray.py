@@ -109,15 +109,7 @@ class Nodes:
 
 @dataclass
 class Fleet:
-    """Everything that can be killed.
-
-    Attributes:
-        results: The results folder.
-        server: PostgreSQL.
-        nodes: Ray's.
-        database: A connection of our own.
-        told: What was killed when.
-    """
+    """Everything that can be killed."""
 
     results: Path
     server: Server

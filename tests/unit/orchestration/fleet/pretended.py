@@ -88,13 +88,7 @@ def a_trial(side: int, phase: Phase, started: datetime, sample: Sample) -> Trial
 def planted(
     change: int, *, slower: float = 0.0, dumb: frozenset[str] = frozenset()
 ) -> Callable[[JobCommand, datetime], JobResult]:
-    """Say what measurements bring home.
-
-    Args:
-        change: The first build that is bad.
-        slower: By how much its time is longer; without, its contract is broken.
-        dumb: Builds whose engine does not come up.
-    """
+    """Say what measurements bring home."""
 
     def trials(label: str, side: int, started: datetime, *, is_pair: bool) -> list[Trial]:
         is_bad = int(label.rpartition("-")[2].rpartition(".")[2]) >= change

@@ -71,13 +71,7 @@ class Machine:
 
 @dataclass
 class Simulated:
-    """Hosts, and the only clock there is.
-
-    Attributes:
-        machines: By name.
-        minutes: How long a scenario takes.
-        seed: Equal seeds give equal nights.
-    """
+    """Hosts, and the only clock there is."""
 
     machines: dict[str, Machine]
     minutes: Callable[[str], float] = lambda _: 10.0

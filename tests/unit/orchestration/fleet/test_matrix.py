@@ -8,6 +8,7 @@ from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.job import HostKind, build_job_row, parse_job_row
 from hybridwatch.orchestration.fleet.matrix import buildkite_steps, github_matrix, read_matrix
 from hybridwatch.system.home import home
+from tests.mistakes import read_mistakes
 from tests.unit.orchestration.fleet.pretended import NOW
 
 GOOD = """
@@ -88,29 +89,7 @@ def test_a_job_and_a_testbed_come_back_from_their_rows(write) -> None:
         assert HostKind.model_validate_json(testbed.to_json()) == testbed
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("hours = 10", "hours = 0", "hours: expected a number"),
-        ("hours = 10", "hous = 10", 'hous: unknown key; did you mean "hours"?'),
-        ('name = "h100"', 'name = "epyc"', 'testbed: "epyc" stands there twice'),
-        ("gpus = 2", "gpus = -1", "testbed[1].gpus: expected an integer from 0 to 64, found -1"),
-        ("minutes = 30", 'minutes = "30"', "measure[0].minutes: expected a number"),
-        (
-            'testbeds = ["epyc"]\nminutes',
-            'testbeds = ["epic"]\nminutes',
-            'measure[0].testbeds: "epic" is no testbed; did you mean "epyc"?',
-        ),
-        ('["smoke/dummy-run"]', '["smok/dummy-run"]', "measure[1].scenarios: "),
-        ('[["cpu-0.27.1"]]', '[["cpu-9"]]', 'measure[1].builds[0]: "cpu-9" is no engine build'),
-        (
-            '["smoke/dummy-run"]',
-            '["gpu/padded-graph-rows"]',
-            "measure[1].builds[0]: expected builds that can run one of the scenarios",
-        ),
-        ('[["cpu-0.27.1"]]', "[[]]", "measure[1].builds[0]: expected a non-empty list"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "told"), read_mistakes("matrix"))
 def test_what_is_wrong_is_named_with_file_and_key(write, old, new, told) -> None:
     assert GOOD.count(old) == 1
     path = write(GOOD.replace(old, new))

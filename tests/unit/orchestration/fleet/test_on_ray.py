@@ -3,13 +3,11 @@
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 from tests.postgres import running
-
-ROOT = Path(__file__).parents[4]
+from tests.shipped import ROOT
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -49,11 +49,7 @@ main()
 
 @dataclass(frozen=True)
 class Project:
-    """Where asv is called.
-
-    Attributes:
-        folder: With repository, benchmarks and configuration; also the user's home.
-    """
+    """Where asv is called."""
 
     folder: Path
 

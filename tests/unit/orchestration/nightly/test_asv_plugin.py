@@ -9,9 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.engines.own_builds import add_source
 from hybridwatch.formats.write.asv_benchmarks import (
@@ -27,6 +25,7 @@ from hybridwatch.records.run import MachineState
 from hybridwatch.records.store import write_run
 from tests.builders import HARNESS, SCENARIO, STARTED, a_run, noisy
 from tests.checkout import a_copy, make_home
+from tests.command_line import run_verb
 from tests.pretended_nvml import Card, pretend
 from tests.unit.orchestration.nightly.asv_project import (
     CURATED,
@@ -131,8 +130,7 @@ def test_a_machine_has_the_gpus_that_its_build_computes_on(monkeypatch, label, g
 
 def export(project, records):
     words = ("--results", records, "--out", project.folder / "results")
-    told = CliRunner().invoke(cli, ["export", "--to", "asv", *map(str, words)])
-    assert told.exit_code == 0, told.output
+    run_verb("export", "--to", "asv", *words, status=0)
 
 
 def test_what_is_exported_from_a_record_joins_what_asv_measured(project, tmp_path):

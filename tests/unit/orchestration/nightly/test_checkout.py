@@ -1,7 +1,6 @@
 """The policy's file: what it means, and every way to get it wrong."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from hybridwatch.errors import PolicyError
 from hybridwatch.metrics import METRICS, find_metric
 from hybridwatch.orchestration.nightly.checkout import DEFAULT, load_policy
 from hybridwatch.scenarios.load import find
-
-ROOT = Path(__file__).parents[4]
+from tests.mistakes import read_mistakes
+from tests.shipped import ROOT
 
 
 @pytest.fixture
@@ -48,63 +47,12 @@ def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None
     assert (told.max_age_days, told.testbeds) == (7, ("h100-*",))
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("", ["rule: missing; expected a non-empty list of tables"]),
-        ("rule = []", ["rule: expected a non-empty list of tables, found []"]),
-        ("rules = 1\nrule = 2", ["rule: ", 'rules: unknown key; did you mean "rule"?']),
-        (
-            '[[rule]]\nmetric = "tfft"\naction = "stop"\nmargin = 2.0\n',
-            [
-                'rule[0].metric: no metric has this id; did you mean "ttft"?',
-                'rule[0].action: expected one of "block", "warn", "watch", found "stop"',
-                "rule[0].margin: expected a number from 0.001 to 0.5, found 2.0",
-            ],
-        ),
-        (
-            '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenario = "smoke"\n',
-            ['rule[0].scenario: unknown key; did you mean "scenarios"?'],
-        ),
-        (
-            '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenarios = "Smoke *"\n',
-            ['rule[0].scenarios: expected a group, an id or "*", found "Smoke *"'],
-        ),
-        (
-            '[[rule]]\nmetric = "*"\naction = "warn"\nmargin = 0.1\n',
-            ["rule[0].margin: expected none: any broken contract counts, whatever its size"],
-        ),
-        (
-            '[[rule]]\nmetric = "*"\naction = "warn"\n[[rule]]\nmetric = "itl"\naction = "block"\n',
-            ["rule[1]: never decides: rule[0] comes first and covers all that it covers"],
-        ),
-        (
-            (
-                '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenarios = "smoke"\n'
-                '[[rule]]\nmetric = "ttft"\naction = "warn"\nscenarios = "smoke/x"\n'
-            ),
-            ["rule[1]: never decides"],
-        ),
-        (
-            'expected = ["*"]\n[[rule]]\nmetric = "*"\naction = "warn"\n',
-            ['expected[0]: expected groups or ids, found "*"'],
-        ),
-        (
-            'max_age_days = 0\ntestbeds = ["h100", ""]\n[[rule]]\nmetric = "*"\naction = "warn"\n',
-            [
-                "max_age_days: expected a number from 0.1 to 365, found 0",
-                'testbeds[1]: expected ids of testbeds, found ""',
-            ],
-        ),
-        ("rule", ["not TOML: "]),
-    ],
-)
+@pytest.mark.parametrize(("text", "lines"), read_mistakes("gate"))
 def test_a_wrong_file_is_reported_in_full(policy, tmp_path, text, lines) -> None:
     with pytest.raises(PolicyError) as caught:
         policy(text)
     told = str(caught.value).splitlines()
-    assert len(told) == len(lines)
-    for line, wanted in zip(told, lines, strict=True):
+    for line, wanted in zip(told, lines.splitlines(), strict=True):
         assert line.startswith(f"{tmp_path / 'gate.toml'}: {wanted}")
 
 

@@ -6,11 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.cli.main import cli
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
@@ -18,6 +16,7 @@ from hybridwatch.orchestration.fleet.job_queue import JobQueue
 from hybridwatch.orchestration.nightly.gauges import to_openmetrics
 from hybridwatch.records.store import write_run
 from tests.builders import BASELINE, NIGHTLY, STARTED
+from tests.command_line import run_verb
 from tests.store_builders import Plan, run
 from tests.unit.database.stores import add
 from tests.unit.orchestration.fleet.pretended import a_job
@@ -72,9 +71,9 @@ def test_a_store_without_news_has_no_open_alert(tmp_path) -> None:
 def test_the_verb_writes_what_it_prints(store, tmp_path) -> None:
     file = tmp_path / "textfile" / "hybridwatch.prom"
     words = ["openmetrics", "--results", str(store)]
-    printed = CliRunner().invoke(cli, words)
+    printed = run_verb(*words)
     assert (printed.exit_code, printed.stdout[-6:]) == (0, "# EOF\n")
-    assert CliRunner().invoke(cli, [*words, "--out", str(file)]).exit_code == 0
+    run_verb(*words, "--out", file, status=0)
     assert file.read_text() == printed.stdout
 
 

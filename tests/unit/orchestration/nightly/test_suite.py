@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
 
@@ -48,8 +47,8 @@ from hybridwatch.records.store import write_run
 from hybridwatch.records.store.layout import RESULTS_VARIABLE
 from hybridwatch.scenarios.load import find, load_scenario
 from tests.builders import SCENARIO, STARTED, a_comparison, a_run, noisy
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[4]
 SCENARIOS = find(ROOT / "scenarios", ())
 EVERY = {one.name: one for scenario in SCENARIOS for one in tracked(scenario)}
 BACKWARDS = {name for name, one in EVERY.items() if one.unit.endswith("higher is better")}

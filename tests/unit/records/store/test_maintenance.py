@@ -4,14 +4,11 @@ import json
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.cli.main import cli
 from hybridwatch.errors import RecordError
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.records.store.layout import PRUNED, pruned_files
@@ -29,6 +26,8 @@ from hybridwatch.records.store.maintenance import (
 )
 from hybridwatch.system.files import hidden
 from tests.builders import STARTED, a_run, noisy
+from tests.command_line import run_verb
+from tests.shipped import RESULTS
 from tests.store_builders import Plan, as_version_1, run
 
 NOW = STARTED + timedelta(days=400)
@@ -121,8 +120,7 @@ def stored(tmp_path, nights=3):
 
 
 def prune(results, *words, status=0):
-    done = CliRunner().invoke(cli, ["prune", "--results", str(results), *words])
-    assert done.exit_code == status, done.output
+    done = run_verb("prune", "--results", results, *words, status=status)
     return done.output
 
 
@@ -218,7 +216,6 @@ def test_examples_stay_whole(tmp_path):
     assert "would remove 0 bytes" in prune(results)
 
 
-SHIPPED = Path(__file__).parents[4] / "results"
 SMALL = Plan(documents=3, performance_trials=1)
 
 
@@ -246,7 +243,7 @@ def name_of(results):
 
 
 def check(results, *words):
-    done = CliRunner().invoke(cli, ["store", "check", "--results", str(results), *words])
+    done = run_verb("store", "check", "--results", results, *words)
     return done.exit_code, done.output
 
 
@@ -323,9 +320,8 @@ def test_a_sum_that_is_none_is_refused(results):
 
 
 def test_a_verdict_that_was_changed_is_found(tmp_path):
-    shutil.copytree(SHIPPED / "records", tmp_path / "records")
-    done = CliRunner().invoke(cli, ["compare", "c3a4a83b", "--results", str(tmp_path), "--save"])
-    assert done.exit_code == 1, done.output
+    shutil.copytree(RESULTS / "records", tmp_path / "records")
+    run_verb("compare", "c3a4a83b", "--results", tmp_path, "--save", status=1)
     assert checked(tmp_path).verdicts == 1
     (verdict,) = (tmp_path / "verdicts").rglob("*.json")
     verdict.write_text(verdict.read_text().replace("regression", "equivalent"))
@@ -336,5 +332,5 @@ def test_a_verdict_that_was_changed_is_found(tmp_path):
 
 
 def test_the_shipped_records_are_as_they_were_written_and_all_have_a_digest():
-    found = checked(SHIPPED)
+    found = checked(RESULTS)
     assert (found.wrong, found.without_digest, found.leftovers) == ({}, {}, [])

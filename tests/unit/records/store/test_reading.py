@@ -5,9 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hybridwatch.cli.main import cli
 from hybridwatch.database.heads import read_alike, read_newest
 from hybridwatch.errors import RecordError
 from hybridwatch.records.fields import MOST_RECORD_BYTES
@@ -19,6 +17,8 @@ from hybridwatch.records.store import (
     read_verdict,
     write_run,
 )
+from tests.command_line import run_verb
+from tests.refusals import refusal
 from tests.store_builders import Plan, read_all, run
 
 SMALL = run(Plan(documents=3, performance_trials=1))
@@ -88,8 +88,7 @@ def test_a_pipe_among_the_records_is_broken_and_hides_no_other(tmp_path: Path, r
         (broken,) = shelf.broken
         assert (broken.path, broken.reason) == (hostile, "expected a regular file, found a pipe")
     assert read_alike(tmp_path, SMALL, {SMALL.builds[0].label}, newest=3) == ()
-    answer = CliRunner().invoke(cli, ["records", "--results", str(tmp_path)])
-    assert answer.exit_code == 0
+    answer = run_verb("records", "--results", tmp_path, status=0)
     assert f"{hostile}: expected a regular file, found a pipe" in answer.stderr
 
 
@@ -101,9 +100,7 @@ def test_a_bulk_that_is_a_pipe_or_too_large_is_named(record: Path) -> None:
     ):
         bulk.unlink()
         make()
-        with pytest.raises(RecordError) as error:
-            read_run(record)
-        assert str(error.value) == f"{record}: {bulk.name}: {told}"
+        assert refusal(RecordError, read_run, record) == f"{record}: {bulk.name}: {told}"
 
 
 def test_a_record_of_gigabytes_is_refused_by_its_size(record: Path) -> None:
@@ -131,8 +128,7 @@ def test_ingest_takes_no_pipe_and_no_file_of_gigabytes(tmp_path: Path, record: P
     bulk.unlink()
     pipe(bulk)
     words = ["ingest", str(flood), str(hostile), str(record), "--results", str(results)]
-    answer = CliRunner().invoke(cli, words)
-    assert answer.exit_code == 1
+    answer = run_verb(*words, status=1)
     told = answer.stderr.splitlines()
     assert told[0] == f"{flood}: expected at most {256 * 2**20} bytes, found {2**40}"
     assert told[1] == f"{hostile}: expected a regular file, found a pipe"

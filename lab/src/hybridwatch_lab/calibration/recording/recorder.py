@@ -32,12 +32,7 @@ _MOST_BLOCKS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What to record.
-
-    Attributes:
-        minutes: All the time that there is, the engine's start included.
-        blocks: Of a session.
-    """
+    """What to record."""
 
     build: str = DEFAULT_BUILD
     faults: tuple[str, ...] = (_FAULT,)

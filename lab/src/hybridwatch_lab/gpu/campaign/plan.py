@@ -66,12 +66,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class CampaignPlan:
-    """The stages in order of worth.
-
-    Attributes:
-        stages: What can be run with these builds.
-        left_out: Stage id to why it cannot.
-    """
+    """The stages in order of worth."""
 
     stages: tuple[Stage, ...]
     left_out: Mapping[str, str]
@@ -94,13 +89,7 @@ class CampaignPlan:
 
 @dataclass(frozen=True, slots=True)
 class CampaignSubject:
-    """What a campaign is about.
-
-    Attributes:
-        older: A release that lacks the fixes.
-        harness: Program and first words that start this program.
-        slowdown: Every limit of the plan is multiplied by this; an engine on a CPU is slower.
-    """
+    """What a campaign is about; a CPU's ``slowdown`` multiplies every limit of the plan."""
 
     build: BuildRequest
     older: BuildRequest
@@ -126,12 +115,7 @@ class CampaignSubject:
 
 
 def load_plan(path: Path, subject: CampaignSubject) -> CampaignPlan:
-    """Read the stages of a file and fill them in.
-
-    Raises:
-        CampaignError: The file cannot be read or says something that we do not understand; one
-            line for each wrong key.
-    """
+    """Read the stages of a file and fill them in."""
     if subject.older.spec.accelerator != subject.accelerator:
         raise CampaignError(
             f"{subject.older.label} computes on {subject.older.spec.accelerator}, "

@@ -39,13 +39,7 @@ class End(StrEnum):
 
 
 class StageEntry(JournalEntry):
-    """One line of the journal.
-
-    Attributes:
-        left: Files that it left, records relative to the results folder.
-        reason: In one line why it did not answer; empty otherwise.
-        tail: The end of its log when it did not answer.
-    """
+    """One line of the journal; ``reason`` and ``tail`` say why a stage did not answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -102,18 +96,7 @@ class Campaign:
 def run_campaign(
     campaign: Campaign, say: Say, *, resume: bool, clock: Callable[[], float] = time.monotonic
 ) -> list[StageEntry]:
-    """Run every stage that has not answered yet.
-
-    Args:
-        campaign: What to run, and where.
-        say: Gets a line for each stage that ends.
-        resume: Leave out what has answered in the same folder before, and begin with what was not
-            tried yet.
-        clock: Gives the time in seconds.
-
-    Returns:
-        What became of each stage, in the plan's order.
-    """
+    """Run every stage that has not answered yet; with ``resume`` first what was not tried yet."""
     deadline = clock() + campaign.seconds
     journal = campaign.folder / JOURNAL
     try:

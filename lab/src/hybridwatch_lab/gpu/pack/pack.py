@@ -108,13 +108,7 @@ class LeftOut:
 
 
 def read_left_out(home: Path, *, keep: Collection[str] = (), also: Collection[str] = ()) -> LeftOut:
-    """Read what is left out.
-
-    Args:
-        home: The home or checkout of the builds.
-        keep: Entries that are packed all the same, by id.
-        also: Entries that are left out besides the usual ones, by id.
-    """
+    """Read what is left out."""
     path = shipped_engine(home) / _FILE.name
     with refusing_toml(path, _LeaveOutFile, BuildError, _FILE):
         found = _LeaveOutFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))

@@ -111,13 +111,7 @@ _NOT_THERE: Final = re.compile(r"No matching distribution found for ([A-Za-z0-9.
 
 @dataclass(frozen=True, slots=True)
 class WantedWheel:
-    """A package that is to be packed.
-
-    Attributes:
-        name: As pip compares names.
-        because: Who requires it, and how.
-        instead_of: The version that the machine has; empty when it has none.
-    """
+    """A package that is to be packed; ``instead_of``: the version that the machine has, if any."""
 
     name: str
     version: str
@@ -150,11 +144,7 @@ class ResolveQuestion:
 
 
 def resolve(question: ResolveQuestion) -> list[WantedWheel]:
-    """Find the least set of packages.
-
-    Returns:
-        In the order of their names.
-    """
+    """Find the least set of packages, in the order of their names."""
     with tempfile.TemporaryDirectory(prefix="hybridwatch-pack-") as folder:
         site = _Stub(question, Path(folder))
         known = site.stand_in()

@@ -28,12 +28,7 @@ _GLIBC: Final = re.compile(r"2\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The machine that wheels are for: Linux on x86_64.
-
-    Attributes:
-        python: Version of its Python, such as ``3.12``.
-        glibc: Version of its C library, such as ``2.34``; a newer one will do as well.
-    """
+    """The machine that wheels are for: Linux on x86_64; a newer ``glibc`` will do as well."""
 
     python: str
     glibc: str
