@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.pages.address import address
