@@ -149,7 +149,10 @@ def _timed(sides: int, numbers: range, starts: range) -> Iterator[PlannedTrial]:
     for place, start in enumerate(shares):
         first, end = (len(numbers) * at // len(shares) for at in (place, place + 1))
         rounds = (_round(Phase.PERFORMANCE, sides, number) for number in numbers[first:end])
-        for one in chain(_warmups(Phase.PERFORMANCE, sides), *rounds):
+        # Its warm-up starts an engine: each side's comes first on every second start.
+        order = range(sides) if place % 2 == 0 else reversed(range(sides))
+        warmups = (PlannedTrial(Phase.PERFORMANCE, side, warmup=True) for side in order)
+        for one in chain(warmups, *rounds):
             yield replace(one, start=start)
 
 
