@@ -317,12 +317,7 @@ class Session:
         try:
             pool.make_ready(planned.side)
             context = TrialContext(
-                pool,
-                planned.side,
-                self._work,
-                planned.number,
-                wait_for_other,
-                planned.warmup,
+                pool, planned.side, self._work, planned.number, wait_for_other, planned.warmup
             )
             if watch is not None:
                 watch.start()

@@ -120,9 +120,9 @@ def test_a_noisy_machine_does_not_hold_it_back_as_the_work_of_a_step_says_nothin
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_phase_that_one_side_lacks_is_neither_missing_nor_compared(side):
-    sides = [start_times(6), start_times(6, 21)]
+    old, new = sides = start_times(6), start_times(6, 21)
     del sides[side]["capture_time"]
-    assert judged(spread(*sides)).keys() == sides[side].keys()
+    assert judged(spread(old, new)).keys() == sides[side].keys()
 
 
 def test_a_record_from_before_starts_were_timed_leaves_them_out():

@@ -257,7 +257,7 @@ def test_a_start_is_known_unless_it_came_up_beside_something_else(
     scenario, tmp_path, coming, monkeypatch
 ):
     def start(launch, log):
-        return module.EngineServer(launch, log, wait=False)
+        return ComingServer(launch, log, wait=False)
 
     told = {"weights_time": 3.0}
     control = SimpleNamespace(

@@ -101,7 +101,7 @@ SPREAD = COUNTS.model_copy(update={"starts": 3})
 
 def parts_of(trials):
     """Numbers of the trials on each start, in their order, after as many warm-ups as sides."""
-    found = []
+    found: list[tuple[int | None, list[int]]] = []
     timed = [one for one in trials if one.phase is Phase.PERFORMANCE]
     for start, some in groupby(timed, key=lambda trial: trial.start):
         warm, *rest = [list(part) for _, part in groupby(some, key=lambda trial: trial.warmup)]
