@@ -98,6 +98,16 @@ CAPACITY_METRICS: Final = {
     "state_bytes": "state_bytes",
 }
 """What the cache of an engine at rest holds, with the plugin's name of each."""
+START_TIME: Final = "start_time"
+FIRST_REQUEST_TIME: Final = "first_request_time"
+START_METRICS: Final = (
+    START_TIME,
+    "weights_time",
+    "compile_time",
+    "capture_time",
+    FIRST_REQUEST_TIME,
+)
+"""One value for each start of an engine, whatever trials were made on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +149,7 @@ class Metric:
 _MARGIN: Final = 0.03
 _MEMORY_MARGIN: Final = 0.05
 _GROWTH_MARGIN: Final = 0.25
+_START_MARGIN: Final = 0.1
 _ACCURACY_MARGIN: Final = 0.02
 _ACCURACY_RELEVANCE: Final = 0.01
 """A loss of answers that is beyond chance matters from one point on. That nothing was lost can be
@@ -147,6 +158,10 @@ shown within the margin of two points only: one point would take thousands of qu
 
 def _time(metric_id: str, doc: str, unit: Unit = Unit.SECONDS) -> Metric:
     return Metric(metric_id, unit, Direction.LOWER, Kind.TIME, _MARGIN, doc)
+
+
+def _of_start(metric_id: str, doc: str) -> Metric:
+    return replace(_time(metric_id, doc), margin=_START_MARGIN)
 
 
 def _less(metric_id: str, unit: Unit, doc: str, margin: float = 0.0) -> Metric:
@@ -212,6 +227,17 @@ METRICS: Final[tuple[Metric, ...]] = (
         DUET_CPU_TIME,
         "Processor time of the engine per engine step that gave tokens, while the other side's "
         "engine has the same load on the same processors: neighbours stretch both alike.",
+    ),
+    _of_start(
+        START_TIME, "From the call that starts the engine until it answers its health check."
+    ),
+    _of_start("weights_time", "Of that, loading the model, its weights included."),
+    _of_start("compile_time", "Of that, torch.compile, as vLLM counts it."),
+    _of_start("capture_time", "Of that, capturing graphs; a CPU's are the replay's."),
+    _of_start(
+        FIRST_REQUEST_TIME,
+        "The first request that the engine serves, of two tokens: what is compiled, tuned or "
+        "allocated at first use. Known where timed trials come first on a start.",
     ),
     _time("metadata_build_time", "Host time spent building attention metadata, per engine step."),
     _less(

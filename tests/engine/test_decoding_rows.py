@@ -1,4 +1,4 @@
-"""A state that is stored wrongly for one size of a batch, memory that leaks, a cache half as large.
+"""A state stored wrongly for one size of a batch, a leak, half a cache, how long a start takes.
 
 Found on either model runner.
 """
@@ -121,3 +121,10 @@ def test_half_a_cache_is_told_exactly_and_a_request_takes_what_it_took(memory):
     assert fitting == pytest.approx(tokens * left / blocks, abs=1)
     assert of_request == of_request_then
     assert min(of_request) > 0
+
+
+def test_a_start_is_told_phase_by_phase_and_what_is_not_compiled_has_none(pool):
+    start = dict(pool.make_ready(HEALTHY).start)
+    whole = start.pop("start_time")
+    assert start.keys() == {"weights_time", "capture_time"}
+    assert 0 < min(start.values()) < sum(start.values()) < whole

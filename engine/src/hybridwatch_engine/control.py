@@ -22,6 +22,7 @@ from hybridwatch_engine.probes.recurrent_state import RecurrentStateProbe
 from hybridwatch_engine.probes.step_phases import MetadataTimeProbe, StepPhasesProbe
 from hybridwatch_engine.probes.token_states import TokenStatesProbe
 from hybridwatch_engine.replays import REPLAYS
+from hybridwatch_engine.start_times import tell_start
 from hybridwatch_engine.steering import draft_gate, idle_rank
 
 _OF_BOTH = (
@@ -139,6 +140,10 @@ class WorkerControl:
         if not requests:
             clear_rows(self.model_runner)
         return {"requests": requests}
+
+    def hybridwatch_start_times(self) -> dict[str, float]:
+        """Tell how long the phases of this worker's start took, in seconds."""
+        return tell_start(self.model_runner)
 
     def hybridwatch_trim(self) -> dict[str, bool]:
         """Give memory that nobody uses back to the system; answers whether it could."""

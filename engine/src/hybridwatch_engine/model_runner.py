@@ -63,6 +63,19 @@ def clear_cache(runner: Any) -> None:
             tensor.zero_()
 
 
+def worker_class() -> Any:
+    """The class of this engine's worker; a CPU's cannot even be imported elsewhere."""
+    from vllm.platforms import current_platform
+
+    if current_platform.is_cpu():
+        from vllm.v1.worker.cpu_worker import CPUWorker
+
+        return CPUWorker
+    from vllm.v1.worker.gpu_worker import Worker
+
+    return Worker
+
+
 def steps() -> tuple[Function, ...]:
     """What runs a step, in either runner."""
     from vllm.v1.worker.gpu.model_runner import GPUModelRunner as RunnerV2

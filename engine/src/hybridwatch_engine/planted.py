@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from hybridwatch_engine.model_runner import is_step, steps, work_of_steps
+from hybridwatch_engine.model_runner import is_step, steps, work_of_steps, worker_class
 from hybridwatch_engine.patch import Patch, PatchSet
 
 EXTRA: Final = 0.25
@@ -28,6 +28,9 @@ SMALL_PERCENTS: Final = (2, 5, 10)
 
 BUSY_PERCENTS: Final = (5, 10)
 """Shares of the faults that work and do not sleep (``busy-step-5`` ...), in percent."""
+
+SLOW_START_S: Final = 2
+"""How much longer an engine takes to load its model (``slow-start-2``), in seconds."""
 
 LEAKED_KIB: Final = (16, 64)
 """What a request leaves behind for ever (``leaked-kib-16`` ...), in KiB."""
@@ -148,6 +151,19 @@ def leaked_memory(size: int) -> PatchSet:
         return execute_model
 
     return PatchSet(*(Patch(*function, leaking) for function in steps()))
+
+
+def slow_start(seconds: float) -> PatchSet:
+    """Patches by which a worker takes longer to load its model."""
+
+    def delayed(original: Callable[..., Any]) -> Callable[..., Any]:
+        def load_model(*args: Any, **kwargs: Any) -> Any:
+            time.sleep(seconds)
+            return original(*args, **kwargs)
+
+        return load_model
+
+    return PatchSet(Patch(worker_class(), "load_model", delayed))
 
 
 def halved_cache() -> PatchSet:
@@ -301,6 +317,14 @@ FAULTS: Final[dict[str, Fault]] = {
         ),
         *(_slow_by(percent) for percent in SMALL_PERCENTS),
         *(_busy_by(percent) for percent in BUSY_PERCENTS),
+        Fault(
+            id=f"slow-start-{SLOW_START_S}",
+            target="load_model of the worker (v1/worker/gpu_worker.py)",
+            why="A user waits for every start. It must show in the time of the weights, and in no "
+            "other phase.",
+            how=f"Sleeps {SLOW_START_S} s before the worker loads its model, at each start.",
+            make=partial(slow_start, SLOW_START_S),
+        ),
         Fault(
             id="host-read",
             target=_EXECUTE,

@@ -25,7 +25,9 @@ def register() -> None:
     from hybridwatch_engine.cpu.platform_gaps import collectives
     from hybridwatch_engine.fixes import cpu_speculative_states
     from hybridwatch_engine.fixes.registry import switchboard
+    from hybridwatch_engine.planter import planter
     from hybridwatch_engine.scheduler_side import scheduler_side
+    from hybridwatch_engine.start_times import timed_start
 
     loopback_rendezvous().install()
     every_rank().install()
@@ -56,5 +58,8 @@ def register() -> None:
         watchable_events().install()
     if chosen.graph_replay:
         (replay_v2() if chosen.model_runner == "v2" else replay()).install()
+    if chosen.planted:
+        planter().plant(chosen.planted)
+    timed_start().install()  # last, round what makes a start slow
     for fix_id, wanted in chosen.fixes.items():
         switchboard().switch(fix_id, wanted)

@@ -18,7 +18,7 @@ INTERPRET_VARIABLE = "HYBRIDWATCH_INTERPRET"
 
 _KEYS: Final = {
     *("graph_replay", "fixes", "model_runner", "interpret_kernels", "own_fixes", "own_mutants"),
-    "mutants",
+    *("mutants", "planted"),
 }
 
 
@@ -33,6 +33,7 @@ class Settings:
         own_fixes: Folders of fixes of the user's own.
         own_mutants: Folders of mutants of the user's own.
         mutants: Folders of mutants that nothing but ``hybridwatch mutants`` and ``fuzz`` ask for.
+        planted: Faults that shall be in from the start.
         model_runner: Which of vLLM's two model runners shall work; None leaves it to vLLM. On a CPU
             V2 needs Triton's interpreter (``cpu.triton_interpreter``).
         interpret_kernels: Have the interpreter run every kernel of V2 on a CPU, also those that
@@ -47,6 +48,7 @@ class Settings:
     own_fixes: tuple[Path, ...] = ()
     own_mutants: tuple[Path, ...] = ()
     mutants: tuple[Path, ...] = ()
+    planted: tuple[str, ...] = ()
 
 
 def from_environment() -> Settings:
@@ -70,6 +72,7 @@ def from_environment() -> Settings:
         own_fixes=tuple(map(Path, raw.get("own_fixes", ()))),
         own_mutants=tuple(map(Path, raw.get("own_mutants", ()))),
         mutants=tuple(map(Path, raw.get("mutants", ()))),
+        planted=tuple(raw.get("planted", ())),
     )
 
 

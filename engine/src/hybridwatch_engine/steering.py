@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from hybridwatch_engine.model_runner import requests_in
+from hybridwatch_engine.model_runner import requests_in, worker_class
 from hybridwatch_engine.patch import Patch, PatchSet
 
 
@@ -58,7 +58,7 @@ class IdleRank:
 
     def __init__(self) -> None:
         self.batches = 0
-        self._hooks = PatchSet(Patch(_worker(), "execute_model", self._follow))
+        self._hooks = PatchSet(Patch(worker_class(), "execute_model", self._follow))
 
     def set(self, batches: int) -> None:
         """Run this many dummy batches from now on."""
@@ -79,19 +79,6 @@ class IdleRank:
             return output
 
         return execute_model
-
-
-def _worker() -> Any:
-    """The class of this engine's worker; a CPU's cannot even be imported elsewhere."""
-    from vllm.platforms import current_platform
-
-    if current_platform.is_cpu():
-        from vllm.v1.worker.cpu_worker import CPUWorker
-
-        return CPUWorker
-    from vllm.v1.worker.gpu_worker import Worker
-
-    return Worker
 
 
 @cache

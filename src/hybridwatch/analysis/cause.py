@@ -17,7 +17,7 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.subject import HOST_METRICS, MEMORY_SUBJECTS
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.metrics import Kind
+from hybridwatch.metrics import START_METRICS, Kind
 
 
 class Area(Enum):
@@ -35,6 +35,8 @@ class Area(Enum):
     """Throughput, latencies and the acceptance of drafts."""
     HOST = "host"
     """What the host does in a step, and how often it waits for the device."""
+    START = "start"
+    """How long the engine takes to come up."""
     MEMORY = "memory"
     """What the engine's processes hold, what fits into its cache, and what a request takes."""
     OTHER = "other"
@@ -99,6 +101,8 @@ def find_area(metric: str, verdict: Verdict) -> Area:
         return Area.MEASUREMENT
     if metric in HOST_METRICS:
         return Area.HOST
+    if metric in START_METRICS:
+        return Area.START
     if metric in MEMORY_SUBJECTS:
         return Area.MEMORY
     kind = kind_of(metric)

@@ -18,14 +18,22 @@ from hybridwatch.analysis.difference import differences_between, find_failed_tri
 from hybridwatch.analysis.doubt import about_breach, obstacles
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, build_families, judge_together
 from hybridwatch.analysis.one_side import OneSide, list_sides, role_between, split_looks
-from hybridwatch.analysis.pair import build_pair, summarize
+from hybridwatch.analysis.pair import Pair, build_pair, summarize
 from hybridwatch.analysis.policy import STRICT, Policy
+from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import Noise
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject, find_phase, list_subjects, place_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, Kind, Metric, find_metric
+from hybridwatch.metrics import (
+    CHANGED_TOKENS,
+    EXPLAINING,
+    START_METRICS,
+    Kind,
+    Metric,
+    find_metric,
+)
 from hybridwatch.records.identity import Expected
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.scenario import Expect
@@ -215,6 +223,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
     ]
     reasons = obstacles(baseline, contender, across_testbeds=terms.across_testbeds)
     pairs = [build_pair(subject, baseline, contender) for subject in subjects]
+    pairs = [pair for pair in pairs if not _has_few_starts(pair)]
     if reasons:
         drafts = [not_comparable(pair, reasons) for pair in pairs]
     else:
@@ -233,7 +242,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         drafts,
         level,
         lambda metric: terms.policy.action_for(scenario.id, metric),
-        again and _compare_looks(subjects, again),
+        again and _compare_looks([pair.subject for pair in pairs], again),
     )
     expected = contender.run.expected or NOTHING
     comparisons = tuple(held_to(expected, one) for one in comparisons)
@@ -254,6 +263,12 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
         role=role_between(baseline, contender),
         tradeoff=None if reasons else tradeoff_between(baseline, contender, level),
     )
+
+
+def _has_few_starts(pair: Pair) -> bool:
+    """Whether it is of starts, and too few for a test: trials that share one would not add any."""
+    fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
+    return pair.subject.metric.id in START_METRICS and fewest < SETTLING_TRIALS
 
 
 def _compare_looks(

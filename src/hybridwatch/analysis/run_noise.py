@@ -25,7 +25,7 @@ import numpy.typing as npt
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, list_subjects
-from hybridwatch.metrics import Kind, Metric
+from hybridwatch.metrics import START_METRICS, Kind, Metric
 
 Noise = Mapping[tuple[str, str], float]
 """By metric id and statistic: the noise from run to run, a fraction."""
@@ -151,7 +151,12 @@ def noise_between(
     run is one of its build's, so that a baseline which is off excuses what it makes of the
     contender; of two runs of one build the baseline alone.
     """
-    subjects = [s for s in list_subjects(baseline, contender) if s.metric.kind.has_noise]
+    # A start on a cold disk must not say how much the other metrics may differ.
+    subjects = [
+        one
+        for one in list_subjects(baseline, contender)
+        if one.metric.kind.has_noise and one.metric.id not in START_METRICS
+    ]
     found: dict[tuple[str, str], float] = {}
     for sides in _series(history, baseline, contender):
         learned = learned_noise((one.metric, _centers(sides, one)) for one in subjects)

@@ -16,6 +16,7 @@ from hybridwatch.metrics import (
     MEMORY_METRICS,
     METRICS,
     REQUEST_BLOCKS,
+    START_METRICS,
     WRONG_ANSWERS,
     Kind,
     Metric,
@@ -84,7 +85,8 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
     A metric that only one side has must end as missing or failed. So must a phase that failed on
     both sides, under the name of its leading metric. Wrong answers are none where a side was
     measured before right ones were written down, and nothing that is known of memory where it was
-    measured before any of that was. An unknown metric is a ``ComparisonError``.
+    measured before any of that was. Of a start only what both sides have: sides of one engine share
+    its start, and not every engine has each phase. An unknown metric is a ``ComparisonError``.
     """
     of_sides = [set(_pairs_in(side)) for side in (baseline, contender)]
     pairs = set().union(*of_sides)
@@ -99,6 +101,9 @@ def list_subjects(baseline: OneSide, contender: OneSide) -> tuple[Subject, ...]:
             found.pop(WRONG_ANSWERS, None)
     if not all(MEMORY_SUBJECTS & {metric.id for metric, _ in one} for one in of_sides):
         found = {name: metric for name, metric in found.items() if name not in MEMORY_SUBJECTS}
+    for name in START_METRICS:
+        if not all(any(metric.id == name for metric, _ in one) for one in of_sides):
+            found.pop(name, None)
     ordered = sorted(found.values(), key=place_of)
     return tuple(
         Subject(metric, name)

@@ -30,6 +30,7 @@ FAULTS: Final = (
     "slow-step-10",
     "busy-step-5",
     "busy-step-10",
+    "slow-start-2",
     "host-read",
     "leaked-kib-16",
     "leaked-kib-64",
@@ -39,6 +40,9 @@ FAULTS: Final = (
     "unwritten-state",
 )
 """What a label may plant; the plugin says what each does (``hybridwatch_engine.planted``)."""
+
+START_FAULTS: Final = frozenset({"slow-start-2"})
+"""Those that act while an engine starts: a side with one has an engine of its own."""
 
 RUNNERS: Final = ("v1", "v2")
 """vLLM's model runners, one of which a label may choose."""

@@ -169,6 +169,11 @@ class EngineControl:
             found.update(one)
         return dict(found)
 
+    def read_start(self) -> dict[str, float]:
+        """Ask how long the phases of the start took, in seconds; of several workers the slowest."""
+        told = self._call("start_times")
+        return {name: max(one.get(name, 0.0) for one in told) for one in told for name in one}
+
     def trim(self) -> None:
         """Have the engine give memory that it has freed back to the system, as far as it can."""
         self._call("trim")
@@ -245,12 +250,18 @@ class EngineSetting:
 
 @dataclass(slots=True)
 class LiveEngine:
-    """An engine that answers; a side that names no fix gets its ``native`` state."""
+    """An engine that answers; a side that names no fix gets its ``native`` state.
+
+    ``start`` has what is known of its start and was told to no trial yet: seconds by metric. It is
+    fresh until a trial is made on it.
+    """
 
     server: Server
     control: EngineControl
     native: Mapping[str, FixState]
     setting: EngineSetting = field(default_factory=lambda: EngineSetting({}))
+    start: dict[str, float] = field(default_factory=dict)
+    is_fresh: bool = True
 
     def settle(self, setting: EngineSetting) -> None:
         """Set what can be set, with nothing left of what ran before."""

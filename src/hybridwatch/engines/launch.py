@@ -60,6 +60,7 @@ class Launch:
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
         memory_share: Share of a GPU's memory that it may take; None for its own default.
         hash_seed: What Python's hashes are drawn from; None for another draw at each start.
+        planted: Faults that act while it starts.
     """
 
     python: Path
@@ -77,6 +78,7 @@ class Launch:
     gpus: tuple[str, ...] = ()
     memory_share: float | None = None
     hash_seed: int | None = None
+    planted: Sequence[str] = ()
 
     @property
     def start_timeout_s(self) -> float:
@@ -143,6 +145,8 @@ class Launch:
         wishes: dict[str, object] = {"graph_replay": self.graph_replay, "fixes": dict(self.fixes)}
         if self.engine.model_runner is not None:
             wishes["model_runner"] = self.engine.model_runner
+        if self.planted:
+            wishes["planted"] = list(self.planted)
         for_plugin = {SETTINGS: json.dumps({**wishes, **self.own})}
         drawn = {} if self.hash_seed is None else {"PYTHONHASHSEED": str(self.hash_seed)}
         return {

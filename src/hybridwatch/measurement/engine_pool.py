@@ -3,13 +3,14 @@
 import json
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hybridwatch.engines.builds import BuildRequest
+from hybridwatch.engines.builds import START_FAULTS, BuildRequest
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.control import EngineControl, EngineSetting, LiveEngine
 from hybridwatch.engines.fitting import (
@@ -26,7 +27,9 @@ from hybridwatch.engines.other_python import unspaced_interpreter
 from hybridwatch.engines.server import EngineServer, Server, start_server, wait_until_up
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement.accuracy.harness import LmEval
+from hybridwatch.metrics import START_TIME
 from hybridwatch.records.identity import EngineBuild, FixState
+from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import NO_FIX, list_parts, start_fixes
 from hybridwatch.scenarios.scenario import Scenario
@@ -57,7 +60,7 @@ class EnginePool:
 
     Sides of one named build share one live engine and differ by the fixes switched on it, so both
     run in the same process and memory, seconds apart. Sides of other builds have an engine each,
-    and so have sides that differ in a fix which acts while the engine starts.
+    and so have sides that differ in a fix or a fault which acts while the engine starts.
 
     Attributes:
         sides: The builds, baseline first.
@@ -136,6 +139,7 @@ class EnginePool:
             tokenizer=model.tokenizer,
             draft=find_draft(self.scenario, self.models),
             own={**own_settings(), **self.plugin_settings},
+            planted=_faults_at_start(side),
             hash_seed=self._first_draw if self.apart else None,
         )
         if spec.accelerator == "cuda":
@@ -164,8 +168,13 @@ class EnginePool:
             self.discard(side)
         if slot.engine is None:
             coming, slot.coming = slot.coming, None
+            begin = time.monotonic()
             try:
-                slot.engine = _live(coming or self._start(name, slot))
+                server = coming or self._start(name, slot)
+                seconds = round(time.monotonic() - begin, CLOCK_DIGITS)
+                slot.engine = _live(server)
+                if coming is None:  # else it came up while something else ran
+                    slot.engine.start = {START_TIME: seconds, **slot.engine.control.read_start()}
             except EngineError as error:
                 error.log = self._kept(self._log(name, slot), self.sides[side].spec.home)
                 raise
@@ -341,9 +350,14 @@ def _at_start(side: BuildRequest) -> dict[str, bool]:
     return {fix: wanted for fix, wanted in side.switches.items() if fix in at_start}
 
 
+def _faults_at_start(side: BuildRequest) -> tuple[str, ...]:
+    return tuple(fault for fault in side.planted if fault in START_FAULTS)
+
+
 def _place(side: BuildRequest) -> str:
     switches = "".join(f"{'+' if on else '~'}{fix}" for fix, on in _at_start(side).items())
-    return f"{side.engine_name}{switches}"
+    planted = "".join(f"+{fault}" for fault in _faults_at_start(side))
+    return f"{side.engine_name}{switches}{planted}"
 
 
 def _on_runner(engine: EngineArgs, side: BuildRequest) -> EngineArgs:

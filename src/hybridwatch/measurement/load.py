@@ -33,13 +33,17 @@ from hybridwatch.system import nvidia
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """What trial ``number`` of a side needs, ready; sides of a duet wait for each other."""
+    """What trial ``number`` of a side needs, ready; sides of a duet wait for each other.
+
+    One that ``is_warmup`` counts nowhere.
+    """
 
     pool: EnginePool
     side: int
     work: Path
     number: int = 0
     wait_for_other: Callable[[], None] = lambda: None
+    is_warmup: bool = False
 
     @property
     def scenario(self) -> Scenario:

@@ -53,7 +53,7 @@ def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tupl
     if before is None or after is None:
         return ()
     grown = [(after.resident - before.resident) / _count_requests(trial)]
-    more = [_build_request(trial, number) for number in range(MORE_REQUESTS)]
+    more = [build_request(trial, number) for number in range(MORE_REQUESTS)]
     if further := tuple(one for one in more if one is not None):
         at_once = trial.scenario.workload.generation.max_concurrency
         drive(trial.engine, [PlannedWave(further, "queue", max_concurrency=at_once)])
@@ -100,7 +100,7 @@ def read_capacity(trial: TrialContext) -> Capacity:
     try:
         found = engine.control.read_capacity()
         values = {name: found[key] for name, key in CAPACITY_METRICS.items()}
-        if (request := _build_request(trial, MORE_REQUESTS)) is not None:
+        if (request := build_request(trial, MORE_REQUESTS)) is not None:
             values[REQUEST_BLOCKS] = count_blocks(engine, request) - found["held"]
     except MeasurementError as error:
         reason = str(error)
@@ -108,7 +108,7 @@ def read_capacity(trial: TrialContext) -> Capacity:
     return Capacity(tuple(Sample(name, (float(value),)) for name, value in values.items()))
 
 
-def _build_request(trial: TrialContext, number: int = 0) -> PlannedRequest | None:
+def build_request(trial: TrialContext, number: int = 0) -> PlannedRequest | None:
     """A request of two tokens, as long as the load's, of what the waves know, by ``number``."""
     workload = trial.scenario.workload
     waves = expand(workload.waves, workload.seed)

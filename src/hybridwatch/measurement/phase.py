@@ -26,6 +26,7 @@ from hybridwatch.measurement.load import (
 )
 from hybridwatch.measurement.memory import begin_memory, read_capacity, samples_of_memory
 from hybridwatch.measurement.right_answers import checked
+from hybridwatch.measurement.start import samples_of_start, time_first_request
 from hybridwatch.measurement.waves import drive_replies
 from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_STREAMS, WRONG_TOKENS
 from hybridwatch.records.readings import CLOCK_DIGITS
@@ -162,6 +163,9 @@ class TrialResult:
 
 def measure(phase: Phase, trial: TrialContext) -> TrialResult:
     """Make one trial."""
+    if phase is Phase.PERFORMANCE:
+        time_first_request(trial)
+    trial.engine.is_fresh = False
     match phase:
         case Phase.CONTRACT:
             return _contract(trial)
@@ -294,7 +298,7 @@ def _performance(trial: TrialContext) -> TrialResult:
     run_prelude(trial)
     if trial.scenario.sweep is not None:
         samples, curve = sweep(trial, trial.scenario.sweep)
-        return TrialResult(samples, curve=curve)
+        return TrialResult((*samples, *samples_of_start(trial)), curve=curve)
     loaded = work_of_load(trial, trial.scenario.workload.generation)
     samples = samples_of_client(loaded.result)
     if loaded.made is not None:
@@ -302,7 +306,7 @@ def _performance(trial: TrialContext) -> TrialResult:
     samples += samples_of_memory(held, trial)
     capacity = read_capacity(trial)
     return TrialResult(
-        (*samples, *capacity.samples),
+        (*samples, *capacity.samples, *samples_of_start(trial)),
         client_result=loaded.result,
         unsupported=dict(capacity.unsupported),
     )

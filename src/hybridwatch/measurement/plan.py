@@ -16,7 +16,7 @@ Time", ISMM 2013), with one seed of hashes, which decides the order of sets, for
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -69,7 +69,7 @@ def plan(
         *_alternating(Phase.CONTRACT, sides, counts.contract),
         *_alternating(Phase.ACCURACY, sides, 1),
         *_timed(sides, range(counts.performance), number_starts(counts)),
-        *_warmups(Phase.HOST_SYNC, sides),
+        *_warmups(Phase.HOST_SYNC, range(sides)),
         *_alternating(Phase.HOST_SYNC, sides, counts.host_sync),
         *_alternating(Phase.DUET, sides, counts.performance),
     )
@@ -125,7 +125,7 @@ def plan_again(
     )
     whole = (
         *(_timed(sides, performance, starts) if performance else ()),
-        *(_warmups(Phase.HOST_SYNC, sides) if host_sync else ()),
+        *(_warmups(Phase.HOST_SYNC, range(sides)) if host_sync else ()),
         *(one for number in host_sync for one in _round(Phase.HOST_SYNC, sides, number)),
         *(one for number in duet for one in _round(Phase.DUET, sides, number)),
     )
@@ -139,8 +139,8 @@ def made_at_once(planned: Sequence[PlannedTrial]) -> Iterator[tuple[PlannedTrial
         yield from [group] if phase is Phase.DUET else ((one,) for one in group)
 
 
-def _warmups(phase: Phase, sides: int) -> Iterator[PlannedTrial]:
-    return (PlannedTrial(phase, side, warmup=True) for side in range(sides))
+def _warmups(phase: Phase, sides: Iterable[int]) -> Iterator[PlannedTrial]:
+    return (PlannedTrial(phase, side, warmup=True) for side in sides)
 
 
 def _timed(sides: int, numbers: range, starts: range) -> Iterator[PlannedTrial]:
@@ -149,7 +149,9 @@ def _timed(sides: int, numbers: range, starts: range) -> Iterator[PlannedTrial]:
     for place, start in enumerate(shares):
         first, end = (len(numbers) * at // len(shares) for at in (place, place + 1))
         rounds = (_round(Phase.PERFORMANCE, sides, number) for number in numbers[first:end])
-        for one in chain(_warmups(Phase.PERFORMANCE, sides), *rounds):
+        # Its warm-up starts an engine: each side's comes first on every second start.
+        order = range(sides) if place % 2 == 0 else reversed(range(sides))
+        for one in chain(_warmups(Phase.PERFORMANCE, order), *rounds):
             yield replace(one, start=start)
 
 

@@ -316,7 +316,9 @@ class Session:
         begin = time.monotonic()
         try:
             pool.make_ready(planned.side)
-            context = TrialContext(pool, planned.side, self._work, planned.number, wait_for_other)
+            context = TrialContext(
+                pool, planned.side, self._work, planned.number, wait_for_other, planned.warmup
+            )
             if watch is not None:
                 watch.start()
             begin = time.monotonic()

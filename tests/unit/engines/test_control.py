@@ -89,6 +89,17 @@ def test_a_cache_in_parts_is_added_up_and_one_that_is_not_told_is_an_error(monke
         EngineControl([]).read_capacity()
 
 
+def test_of_a_start_the_slowest_worker_counts_phase_by_phase(monkeypatch):
+    answers = [
+        {"weights_time": 3.0, "capture_time": 1.0},
+        {"weights_time": 2.0, "capture_time": 4.0},
+    ]
+    monkeypatch.setattr(EngineControl, "_call", lambda *_: answers)
+    assert EngineControl([]).read_start() == {"weights_time": 3.0, "capture_time": 4.0}
+    answers[1] = {}
+    assert EngineControl([]).read_start() == answers[0]
+
+
 def test_a_request_that_never_goes_is_not_waited_for_without_end(monkeypatch):
     asked = []
 

@@ -235,7 +235,7 @@ def coming(monkeypatch):
         started.append(ComingServer(*words, **options))
         return started[-1]
 
-    control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None)
+    control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None, read_start=dict)
     monkeypatch.setattr("hybridwatch.measurement.engine_pool.EngineServer", start)
     monkeypatch.setattr("hybridwatch.measurement.engine_pool.EngineControl", lambda _: control)
     return started
@@ -251,6 +251,38 @@ def test_engine_that_was_started_ahead_is_the_one_that_is_used(scenario, tmp_pat
     assert used == coming * 2
     (only,) = coming
     assert only.ended
+
+
+def test_a_start_is_known_unless_it_came_up_beside_something_else(
+    scenario, tmp_path, coming, monkeypatch
+):
+    def start(launch, log):
+        return ComingServer(launch, log, wait=False)
+
+    told = {"weights_time": 3.0}
+    control = SimpleNamespace(
+        identity=lambda: {"fixes": {}}, close=lambda: None, read_start=lambda: told
+    )
+    monkeypatch.setattr(module, "start_server", start)
+    monkeypatch.setattr(module, "EngineControl", lambda _: control)
+    sides = (parse_label("cpu-0.27.1"),)
+    with EnginePool(scenario, sides, home() / "models", tmp_path, lambda _: None) as pool:
+        pool.start_ahead()
+        assert pool.engine(0).start == {}
+        pool.discard(0)
+        found = pool.engine(0).start
+    assert found.pop("start_time") >= 0
+    assert found == told
+
+
+def test_a_fault_that_acts_at_the_start_has_an_engine_of_its_own(scenario, tmp_path):
+    labels = ("cpu-0.27.1", "cpu-0.27.1+slow-step", "cpu-0.27.1+slow-start-2")
+    sides = tuple(map(parse_label, labels))
+    with EnginePool(scenario, sides, home() / "models", tmp_path, print) as pool:
+        launches = [pool.client(side).launch for side in (0, 1, 2)]
+    assert launches[0] is launches[1]
+    wishes = [json.loads(one.variables()["HYBRIDWATCH_ENGINE"]) for one in launches]
+    assert [one.get("planted") for one in wishes] == [None, None, ["slow-start-2"]]
 
 
 def test_engine_that_was_started_ahead_for_nobody_is_ended(scenario, tmp_path, coming):
@@ -377,7 +409,7 @@ def test_builds_for_gpus_are_builds_for_gpus():
 def test_renewed_engines_and_clients_are_other_processes(scenario, tmp_path, monkeypatch):
     """Each with another memory layout, and hashes of its own: what is measured again is new."""
     monkeypatch.setattr(module, "start_server", lambda *words: ComingServer(*words, wait=False))
-    control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None)
+    control = SimpleNamespace(identity=lambda: {"fixes": {}}, close=lambda: None, read_start=dict)
     monkeypatch.setattr(module, "EngineControl", lambda _: control)
     sides = (parse_label("cpu-0.27.1"), parse_label("cpu-0.28.0"))
     with EnginePool(scenario, sides, home() / "models", tmp_path, lambda _: None) as pool:

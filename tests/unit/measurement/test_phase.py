@@ -111,9 +111,11 @@ class Control:
 
 def trial():
     server = SimpleNamespace(servers=())
-    engine = SimpleNamespace(server=server, control=Control(), setting=None, settle=lambda _: None)
+    engine = SimpleNamespace(
+        server=server, control=Control(), setting=None, settle=lambda _: None, start={}
+    )
     scenario = SimpleNamespace(sweep=None, workload=SimpleNamespace(generation=None))
-    return SimpleNamespace(engine=engine, scenario=scenario)
+    return SimpleNamespace(engine=engine, scenario=scenario, is_warmup=False)
 
 
 def test_no_probe_is_on_in_a_throughput_trial(probes):

@@ -101,11 +101,12 @@ SPREAD = COUNTS.model_copy(update={"starts": 3})
 
 def parts_of(trials):
     """Numbers of the trials on each start, in their order, after as many warm-ups as sides."""
-    found = []
+    found: list[tuple[int | None, list[int]]] = []
     timed = [one for one in trials if one.phase is Phase.PERFORMANCE]
     for start, some in groupby(timed, key=lambda trial: trial.start):
         warm, *rest = [list(part) for _, part in groupby(some, key=lambda trial: trial.warmup)]
-        assert [one.side for one in warm] == [0, 1]
+        order = [0, 1] if len(found) % 2 == 0 else [1, 0]
+        assert [one.side for one in warm] == order, "neither side's engine always comes up first"
         assert [one.warmup for one in warm] == [True, True]
         found.append((start, [one.number for part in rest for one in part]))
     return found

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hybridwatch_engine import plugin, settings, steering
+from hybridwatch_engine import planter, plugin, settings, steering
 from hybridwatch_engine.cpu import graph_replay, graph_replay_v2, platform_gaps
 from hybridwatch_engine.fixes import registry
 
@@ -15,6 +15,7 @@ PARTS = (
     "connections.loopback_rendezvous",
     "connections.every_rank",
     "scheduler_side.scheduler_side",
+    "start_times.timed_start",
     "replays.watched_graphs",
     "replays.watched_graphs_v2",
     "probes.wait_rules.watchable_events",
@@ -70,8 +71,8 @@ def started(monkeypatch, accelerator, *, replay, **more):
 
 def test_a_gpu_gets_its_graphs_watched_and_nothing_of_a_cpu(put_in, monkeypatch):
     started(monkeypatch, "cuda", replay=False)
-    of_both = {"loopback_rendezvous", "every_rank", "scheduler_side", "+one-token-prompt"}
-    assert set(put_in) == {*of_both, *OF_GPU}
+    of_both = {"loopback_rendezvous", "every_rank", "scheduler_side", "timed_start"}
+    assert set(put_in) == {*of_both, *OF_GPU, "+one-token-prompt"}
 
 
 def test_a_cpu_gets_what_it_lacks_and_replays_by_itself(put_in, monkeypatch):
@@ -85,6 +86,12 @@ def test_each_model_runner_has_a_replay_of_its_own(put_in, monkeypatch):
     started(monkeypatch, "cpu", replay=True, model_runner="v2")
     assert "replay_v2" in put_in
     assert "replay" not in put_in
+
+
+def test_a_fault_of_the_start_is_in_before_the_start_is_timed(put_in, monkeypatch):
+    monkeypatch.setattr(planter, "planter", lambda: SimpleNamespace(plant=put_in.extend))
+    started(monkeypatch, "cpu", replay=True, planted=["slow-start-2"])
+    assert put_in.index("slow-start-2") < put_in.index("timed_start")
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", "cuda"])

@@ -18,6 +18,7 @@ from typing import Any
 
 from hybridwatch_engine.patch import Patch, PatchSet
 from hybridwatch_engine.replays import REPLAYS, recurrent_layers
+from hybridwatch_engine.start_times import phase
 
 
 @dataclass(slots=True)
@@ -141,7 +142,8 @@ def _capture_at_warm_up(original: Callable[..., Any]) -> Callable[..., Any]:
             for mode, descriptors in runner.cudagraph_dispatcher.get_capture_descs():
                 # Piecewise graphs belong to compiled models; only whole ones are replayed here.
                 if mode.name == "FULL":
-                    runner._capture_cudagraphs(descriptors, mode)  # noqa: SLF001
+                    with phase("capture_time"):
+                        runner._capture_cudagraphs(descriptors, mode)  # noqa: SLF001
         finally:
             set_cudagraph_capturing_enabled(False)
         return times

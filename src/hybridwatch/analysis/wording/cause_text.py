@@ -96,6 +96,7 @@ _WHAT: Final = {
     Area.MEASUREMENT: ("Not measured", "Measured again"),
     Area.SPEED: ("Slower", "Faster"),
     Area.HOST: ("The host waits more", "The host waits less"),
+    Area.START: ("The engine starts later", "The engine starts sooner"),
     Area.MEMORY: ("More memory is taken, or less fits", "Less memory is taken, or more fits"),
     Area.OTHER: ("Worse", "Better"),
 }
