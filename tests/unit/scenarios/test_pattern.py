@@ -368,6 +368,22 @@ ENGINE_MISTAKES = [
         "engine.data_parallel_size: expected an integer from 1 to 8, found 9",
     ),
     (
+        "tensor_parallel_size = 9",
+        "engine.tensor_parallel_size: expected an integer from 1 to 8, found 9",
+    ),
+    (
+        "pipeline_parallel_size = 0",
+        "engine.pipeline_parallel_size: expected an integer from 1 to 8, found 0",
+    ),
+    (
+        "tensor_parallel_size = 2\ndata_parallel_size = 2",
+        "engine.tensor_parallel_size: expected 1 with data_parallel_size 2, found 2",
+    ),
+    (
+        "pipeline_parallel_size = 2\ndisaggregated = true",
+        "engine.pipeline_parallel_size: expected 1 with disaggregated = true, found 2",
+    ),
+    (
         'mamba_cache_mode = "some"',
         'engine.mamba_cache_mode: expected one of "none", "align", "all", found "some"',
     ),
