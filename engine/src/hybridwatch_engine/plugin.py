@@ -22,7 +22,7 @@ def register() -> None:
     from hybridwatch_engine.connections import every_rank, loopback_rendezvous, resting_progress
     from hybridwatch_engine.cpu.graph_replay import replay
     from hybridwatch_engine.cpu.graph_replay_v2 import replay_v2
-    from hybridwatch_engine.cpu.platform_gaps import collectives
+    from hybridwatch_engine.cpu.platform_gaps import collectives, sleeping_ranks
     from hybridwatch_engine.fixes import cpu_speculative_states
     from hybridwatch_engine.fixes.registry import switchboard
     from hybridwatch_engine.planter import planter
@@ -42,6 +42,7 @@ def register() -> None:
         )
 
         collectives().install()
+        sleeping_ranks().install()
         choice_without_triton().install()
         unpacked_conv_weights().install()
         speculation_kernels().install()

@@ -1,7 +1,8 @@
 """Whether and how a build can run a scenario: its model runner, its model, its GPUs.
 
 Ranks and pairs take a GPU each. On a machine with one GPU a stand-in shows the fault, and says so
-in the record: two engines of a pair share the memory, an engine alone plays the idle rank.
+in the record: two engines of a pair share the memory, an engine alone plays the idle rank. Nothing
+stands in for the workers of tensor or pipeline parallelism.
 """
 
 import json
@@ -187,7 +188,13 @@ def arrange(scenario: Scenario, gpus: Sequence[str], engines: int = 1) -> Arrang
     """Lay a scenario out, a pair as one of ``engines`` that are alive on the same GPUs, if any."""
     if not gpus:
         return Arrangement(scenario)
-    ranks, pair = scenario.engine.data_parallel_size, scenario.engine.disaggregated
+    workers, pair = scenario.engine.workers, scenario.engine.disaggregated
+    if len(gpus) < workers:
+        raise BuildError(
+            f"{scenario.id}: engine.tensor_parallel_size times engine.pipeline_parallel_size: "
+            f"expected at most as many as there are GPUs, {len(gpus)}, found {workers}"
+        )
+    ranks = scenario.engine.data_parallel_size * workers
     used = tuple(gpus[: 2 if pair else ranks])
     if pair and len(used) < 2:
         text = f"one GPU: two engines with {_share(2 * engines):g} of its memory each"

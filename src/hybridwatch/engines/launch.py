@@ -168,7 +168,8 @@ class Launch:
                 "VLLM_USE_FLASHINFER_SAMPLER": "0",
             }
         # Ranks that each take the first core of the machine would share it.
-        shared = self.accelerator == "cpu" and self.engine.data_parallel_size > 1
+        ranks = self.engine.data_parallel_size * self.engine.workers
+        shared = self.accelerator == "cpu" and ranks > 1
         return {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if shared else {}
 
 
@@ -184,7 +185,15 @@ def _own_flags(engine: EngineArgs) -> dict[str, str]:
         "replayssm-buffer-len": engine.replayssm_buffer_len,
         "num-gpu-blocks-override": engine.num_gpu_blocks_override,
         "block-size": engine.block_size,
-        "data-parallel-size": engine.data_parallel_size if engine.data_parallel_size > 1 else None,
+        **{
+            f"{kind}-parallel-size": ranks
+            for kind, ranks in (
+                ("data", engine.data_parallel_size),
+                ("tensor", engine.tensor_parallel_size or 1),
+                ("pipeline", engine.stages),
+            )
+            if ranks > 1
+        },
     }
     flags = {name: str(value) for name, value in valued.items() if value is not None}
     switches = {

@@ -114,7 +114,7 @@ class Needs:
     def of(cls, scenario: Scenario, builds: Sequence[BuildSpec]) -> "Needs":
         """Add up what the scenario's engine needs on each of the builds, and its timed load."""
         engine = scenario.engine
-        each = 2 if engine.disaggregated else engine.data_parallel_size
+        each = 2 if engine.disaggregated else engine.data_parallel_size * engine.workers
         count = each * len(builds)
         caches = sum(int(build.env.get(CACHE_VARIABLE) or 0) for build in builds) * each
         return cls(

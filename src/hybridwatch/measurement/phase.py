@@ -57,10 +57,16 @@ def require_occasion(fix: str, counts: Mapping[str, Any], unwatched: Mapping[str
 
 
 def require_replayed_layers(
-    counts: Mapping[str, Any], unwatched: Mapping[str, str], needed: Iterable[tuple[str, int]]
+    counts: Mapping[str, Any],
+    unwatched: Mapping[str, str],
+    needed: Iterable[tuple[str, int]],
+    stages: int = 1,
 ) -> None:
-    """Refuse tokens of replays without so many layers of each ``needed`` kind in each graph."""
-    graphs, layers = counts.get("graphs_replayed", 0), counts.get("layers_replayed", {})
+    """Refuse tokens of replays without so many layers of each ``needed`` kind in each graph.
+
+    The stages of a pipeline replay one graph between them, each with its own layers.
+    """
+    graphs, layers = counts.get("graphs_replayed", 0) // stages, counts.get("layers_replayed", {})
     if graphs and not layers:
         reason = f": {find_first_reason(unwatched)}" if unwatched else ""
         raise MeasurementError(
@@ -210,7 +216,7 @@ def _contract(trial: TrialContext) -> TrialResult:
     unwatched = counts.get(UNSUPPORTED, {})
     if trial.engine.server.launch.graph_replay:
         needed = trial.scenario.expect.replayed_layers.items()
-        require_replayed_layers(counts, unwatched, needed)
+        require_replayed_layers(counts, unwatched, needed, trial.scenario.engine.stages)
     require_decoding_rows(counts, unwatched, trial.scenario.expect.decoding_rows or 0)
     require_occasion(trial.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}

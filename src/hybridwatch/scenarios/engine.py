@@ -85,6 +85,8 @@ class EngineArgs(Part):
         replayssm_buffer_len: Tokens whose inputs are kept; the release's own 16 if None.
         async_scheduling: Whether a step is scheduled before the one before has ended.
         data_parallel_size: Ranks that have requests of their own and step together.
+        tensor_parallel_size: Ranks that share each layer, its heads and its recurrent state too.
+        pipeline_parallel_size: Stages that the layers are shared out to, in their order.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
     """
 
@@ -112,10 +114,22 @@ class EngineArgs(Part):
     block_size: Tokens | None = None
     async_scheduling: bool | None = None
     data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
+    tensor_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = None
+    pipeline_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = None
     disaggregated: bool = False
     kv_connector: Literal["empty", "keeping"] | None = None
     speculation: Speculation | None = None
     model_runner: Literal["v1", "v2"] | None = None
+
+    @property
+    def stages(self) -> int:
+        """Stages of the pipeline."""
+        return self.pipeline_parallel_size or 1
+
+    @property
+    def workers(self) -> int:
+        """Processes that compute one request together; on GPUs each takes one."""
+        return (self.tensor_parallel_size or 1) * self.stages
 
 
 def contradictions_of_graphs(engine: EngineArgs) -> Iterator[Contradiction]:
@@ -130,6 +144,16 @@ def contradictions_of_graphs(engine: EngineArgs) -> Iterator[Contradiction]:
     if engine.cudagraph_mode in _OF_PARTS and engine.compilation_mode is None:
         expected = f"expected 3 with cudagraph_mode {engine.cudagraph_mode}"
         yield "engine.compilation_mode", f"missing; {expected}"
+
+
+def contradictions_of_workers(engine: EngineArgs) -> Iterator[Contradiction]:
+    """Yield what an engine cannot be when several workers compute a request together."""
+    for key in ("tensor_parallel_size", "pipeline_parallel_size"):
+        size, several = getattr(engine, key) or 1, engine.data_parallel_size
+        if size > 1 and several > 1:
+            yield f"engine.{key}", f"expected 1 with data_parallel_size {several}, found {size}"
+        if size > 1 and engine.disaggregated:
+            yield f"engine.{key}", f"expected 1 with disaggregated = true, found {size}"
 
 
 def contradictions_of_replayssm(engine: EngineArgs) -> Iterator[Contradiction]:

@@ -16,6 +16,7 @@ from hybridwatch.scenarios.engine import (
     EngineArgs,
     contradictions_of_graphs,
     contradictions_of_replayssm,
+    contradictions_of_workers,
 )
 from hybridwatch.scenarios.fixes import NO_FIX, FixId, GuardedFix, catalogue
 from hybridwatch.scenarios.validation import Concurrency, Contradiction, Count, Part, quoted, refuse
@@ -233,6 +234,7 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from contradictions_of_sweep(scenario.sweep, scenario.workload.generation)
     yield from contradictions_of_graphs(scenario.engine)
     yield from contradictions_of_replayssm(scenario.engine)
+    yield from contradictions_of_workers(scenario.engine)
     if scenario.since and scenario.until and not scenario.starts_on(scenario.until):
         wanted = f"since ({scenario.since}) or a later release"
         yield "until", f"expected {wanted}, found {scenario.until}"
@@ -304,6 +306,7 @@ def _contradictions_of_ranks(scenario: Scenario) -> Iterator[Contradiction]:
 def _contradictions_of_scheduling(scenario: Scenario) -> Iterator[Contradiction]:
     engine = scenario.engine
     several = engine.disaggregated or engine.data_parallel_size > 1
+    ahead = engine.stages > 1
     own = engine.max_num_batched_tokens
     for key, wave in scenario.workload.all_waves:
         for name, wanted in (
@@ -314,6 +317,9 @@ def _contradictions_of_scheduling(scenario: Scenario) -> Iterator[Contradiction]
         ):
             if several and wanted:
                 yield f"{key}.{name}", "expected an engine with one scheduler, whose steps count"
+            elif ahead and wanted:
+                stages = f"pipeline_parallel_size ({engine.stages})"
+                yield f"{key}.{name}", f"expected none with engine.{stages}: its steps overlap"
         if own is not None and (wave.token_budget or 0) > own:
             most = f"at most engine.max_num_batched_tokens ({own})"
             yield f"{key}.token_budget", f"expected {most}, found {wave.token_budget}"

@@ -34,6 +34,8 @@ _SPECULATION: Final = "speculative_config"
 _DRAFTS: Final = {"method": "method", "num_speculative_tokens": "drafts", "model": "model"}
 _AUTO: Final = "auto"
 _NO_KEY: Final = "a scenario has no such key"
+_WORKERS: Final = ("tensor_parallel_size", "pipeline_parallel_size")
+_ONE_GPU: Final = "left to you, since the scenario runs on one GPU without it"
 
 
 def parse_engine(text: str, at_once: int, tokens: int) -> tuple[dict[str, Any], list[str]]:
@@ -48,7 +50,9 @@ def parse_engine(text: str, at_once: int, tokens: int) -> tuple[dict[str, Any], 
         key = f"vllm.serve_args --{name}" + ("" if value is None else f" {value}")
         field, found = _field(name, value)
         if field is None:
-            notes.append(f"{key}: not carried over: {_NO_KEY}")
+            word = name.replace("-", "_")
+            reason = _ONE_GPU if _SHORT.get(word, word) in _WORKERS else _NO_KEY
+            notes.append(f"{key}: not carried over: {reason}")
         elif field == _SPECULATION:
             asked[field] = {**asked.get(field, {}), **found}
         elif found != _AUTO and (wrong := _wrong(field, found)):

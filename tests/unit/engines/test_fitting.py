@@ -149,6 +149,22 @@ def test_each_takes_as_many_as_it_needs_in_their_order(scenario, gpus, used):
     assert found.stand_in is None
 
 
+WORKERS = PLAIN.engine.model_copy(update={"tensor_parallel_size": 2, "pipeline_parallel_size": 2})
+
+
+def test_workers_of_one_request_take_a_gpu_each_and_nothing_stands_in_for_them():
+    four = PLAIN.model_copy(update={"engine": WORKERS})
+    found = arrange(four, ("0", "1", "2", "3", "4"))
+    assert (found.gpus, found.stand_in) == (("0", "1", "2", "3"), None)
+    wanted = (
+        f"{PLAIN.id}: engine.tensor_parallel_size times engine.pipeline_parallel_size: "
+        "expected at most as many as there are GPUs, 3, found 4"
+    )
+    with pytest.raises(BuildError) as caught:
+        arrange(four, ("0", "1", "2"))
+    assert str(caught.value) == wanted
+
+
 def test_a_pair_on_one_gpu_shares_its_memory():
     found = arrange(PAIR, ("6",))
     assert found.gpus == ("6",)

@@ -77,6 +77,17 @@ def test_nothing_of_a_gpu_reaches_a_cpu():
     assert found == []
 
 
+@pytest.mark.parametrize("key", ["tensor_parallel_size", "pipeline_parallel_size"])
+def test_workers_are_asked_for_by_vllms_flag_and_share_the_processors(key):
+    plain = launched("smoke/padded-graph-rows", "cpu")
+    assert key.replace("_", "-") not in options(plain)
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in plain.variables()
+    two = replace(plain, engine=plain.engine.model_copy(update={key: 2}))
+    assert options(two)[key.replace("_", "-")] == "2"
+    assert "distributed-executor-backend" not in options(two)
+    assert two.variables()["VLLM_CPU_OMP_THREADS_BIND"] == "nobind"
+
+
 def test_gpus_are_named_as_cuda_numbers_them_along_the_bus():
     found = launched("gpu/dp-dummy-run", "cuda", gpus=("2", "5")).variables()
     assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_DEVICE_ORDER"]) == ("2,5", "PCI_BUS_ID")

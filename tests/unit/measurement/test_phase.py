@@ -205,6 +205,13 @@ def test_replay_of_all_layers_that_a_scenario_needs_is_taken() -> None:
     require_replayed_layers(counts(4, gated_delta_net=12), {}, [("gated_delta_net", 3)])
 
 
+def test_stages_of_a_pipeline_replay_a_graph_between_them() -> None:
+    seen, wanted = counts(8, mamba2=12), [("mamba2", 3)]
+    require_replayed_layers(seen, {}, wanted, stages=2)
+    with pytest.raises(MeasurementError, match=r"found 1\.5 mamba2"):
+        require_replayed_layers(seen, {}, wanted)
+
+
 def test_trial_that_decodes_every_number_of_rows_is_taken() -> None:
     require_decoding_rows({"decoding_rows": {"1": 4, "3": 1, "2": 9}}, {}, 3)
     require_decoding_rows({}, {}, 0)

@@ -23,6 +23,7 @@ PARTS = (
 OF_GPU = ("watched_graphs", "watched_graphs_v2", "watchable_events")
 OF_CPU = (
     "collectives",
+    "sleeping_ranks",
     "choice_without_triton",
     "unpacked_conv_weights",
     "speculation_kernels",
@@ -47,6 +48,7 @@ def put_in(monkeypatch):
     for place in PARTS:
         monkeypatch.setattr(f"hybridwatch_engine.{place}", part(place.rpartition(".")[2]))
     monkeypatch.setattr(platform_gaps, "collectives", part("collectives"))
+    monkeypatch.setattr(platform_gaps, "sleeping_ranks", part("sleeping_ranks"))
     monkeypatch.setattr(platform_gaps, "unpacked_conv_weights", part("unpacked_conv_weights"))
     monkeypatch.setattr(platform_gaps, "choice_without_triton", part("choice_without_triton"))
     # The module itself needs PyTorch, which only engines have.

@@ -171,6 +171,20 @@ def test_steps_are_counted_in_one_scheduler(tmp_path, keys, line, engine):
     assert said == f"scenarios/x.toml: workload.waves[0].{line}"
 
 
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [('arrival = "steps"\nat_step = [0, 1, 2]', "arrival"), ("token_budget = 64", "token_budget")],
+)
+def test_steps_of_a_pipeline_overlap(tmp_path, keys, name):
+    load(tmp_path, f"{PLAIN}{keys}\n", "tensor_parallel_size = 2")
+    with pytest.raises(ScenarioError) as caught:
+        load(tmp_path, f"{PLAIN}{keys}\n", "pipeline_parallel_size = 2")
+    assert str(caught.value) == (
+        f"scenarios/x.toml: workload.waves[0].{name}: expected none with "
+        "engine.pipeline_parallel_size (2): its steps overlap"
+    )
+
+
 def test_a_budget_is_at_most_the_engines_own(tmp_path):
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, f"{PLAIN}token_budget = 65\n", "max_num_batched_tokens = 64")

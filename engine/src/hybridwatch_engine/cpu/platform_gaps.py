@@ -6,6 +6,10 @@ Mixture-of-experts layers of a data-parallel engine send every token to every ra
 communicator for CPUs leaves the two operations out (``distributed/device_communicators``); gloo has
 what they are made of.
 
+Ranks of tensor parallelism and stages of a pipeline exchange tensors through shared memory, where
+each spins until the others are there. With as many processes as processors, or more, one spins for
+a whole time slice while the one that it waits for has no processor. Over gloo it sleeps.
+
 For the kernels of gated delta nets vLLM repacks every convolution weight as it loads a model: with
 AMX up to 0.28.0, on any CPU with AVX512-BF16 from 0.29.0 to 0.31.0. The packer knows bfloat16 only,
 so a model in another type ends its engine there (``"causal_conv1d_fwd_kernel_impl" not implemented
@@ -95,6 +99,16 @@ def _reduce_scatterv(_: Callable[..., Any]) -> Callable[..., Any]:
         return mine.movedim(0, dim).contiguous()
 
     return reduce_scatterv
+
+
+@cache
+def sleeping_ranks() -> PatchSet:
+    """The patch, made once per process; nothing in a release that does not ask."""
+    from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator
+
+    name = "_all_group_ranks_share_shm_group_name"
+    found = hasattr(CpuCommunicator, name)
+    return PatchSet(*([Patch(CpuCommunicator, name, lambda _: lambda _: False)] if found else []))
 
 
 @cache

@@ -56,6 +56,24 @@ def stored(original: Callable[..., Any], tally: Tally, *, how: str) -> Callable[
     return update
 
 
+def unstored_in_last_worker(original: Callable[..., Any], tally: Tally) -> Callable[..., Any]:
+    """Leave the slots as they were in one worker, where several compute a request together.
+
+    Around the update, reached with every update of at least one slot in the last of two workers or
+    more.
+    """
+    from torch import distributed
+
+    unstored = stored(original, tally, how="not")
+
+    def update(*operands: Any, **named: Any) -> Any:
+        workers = distributed.get_world_size() if distributed.is_initialized() else 1
+        is_last = workers > 1 and distributed.get_rank() == workers - 1
+        return (unstored if is_last else original)(*operands, **named)
+
+    return update
+
+
 def last_row_unstored(
     original: Callable[..., Any], tally: Tally, *, rows: int
 ) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ Power is left out. Its fields are integrals over a window, and a record has medi
 """
 
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,7 +78,20 @@ class Served:
     @property
     def ranks(self) -> int:
         """Data-parallel ranks."""
-        return int(self.build.flags.get("data_parallel_size", 1))
+        return self._size("data")
+
+    @property
+    def workers(self) -> tuple[int, int]:
+        """Ranks of tensor parallelism, and stages of the pipeline."""
+        return self._size("tensor"), self._size("pipeline")
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one engine; a processor counts as one for each of its ranks."""
+        return self.ranks * math.prod(self.workers)
+
+    def _size(self, kind: str) -> int:
+        return int(self.build.flags.get(f"{kind}_parallel_size", 1))
 
     @property
     def is_disaggregated(self) -> bool:
@@ -178,15 +192,16 @@ def _inferencex_row(side: Served) -> dict[str, Any]:
         "osl": side.output_tokens,
         "is_multinode": side.is_disaggregated,
     }
-    row |= _pair() if side.is_disaggregated else _one_node(side.ranks)
-    in_all = len(_PARTS) * side.ranks if side.is_disaggregated else side.ranks
-    return row | _measured(side, in_all, side.ranks)
+    row |= _pair() if side.is_disaggregated else _one_node(side)
+    in_all = len(_PARTS) * side.gpus if side.is_disaggregated else side.gpus
+    return row | _measured(side, in_all, side.gpus)
 
 
-def _one_node(ranks: int) -> dict[str, Any]:
+def _one_node(side: Served) -> dict[str, Any]:
     """A processor counts as one GPU; ranks with requests of their own are its DP attention."""
-    layout = {"tp": ranks, "pp": 1, "dcp_size": 1, "pcp_size": 1, "ep": 1}
-    return {**layout, "dp_attention": str(ranks > 1).lower()}
+    tensor, stages = side.workers
+    layout = {"tp": side.ranks * tensor, "pp": stages, "dcp_size": 1, "pcp_size": 1, "ep": 1}
+    return {**layout, "dp_attention": str(side.ranks > 1).lower()}
 
 
 def _pair() -> dict[str, Any]:
@@ -219,7 +234,7 @@ def perf_eval_rows(run: Run) -> list[Mapping[str, Any]]:
 
 
 def _perf_eval_row(side: Served) -> dict[str, Any]:
-    gpus = side.ranks * (2 if side.is_disaggregated else 1)
+    gpus = side.gpus * (2 if side.is_disaggregated else 1)
     row = {
         "date": side.run.started_at.strftime("%Y-%m-%d %H:%M:%S"),
         "device": side.run.testbed.id,

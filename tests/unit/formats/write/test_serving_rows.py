@@ -86,6 +86,14 @@ def test_a_row_has_the_medians_of_the_trials_in_seconds_and_by_gpu(export) -> No
     assert not [key for key in row if key.endswith("std_intvty") or "power" in key]
 
 
+def test_workers_of_one_request_count_as_gpus(export) -> None:
+    flags = {"tensor_parallel_size": "2", "pipeline_parallel_size": "4"}
+    _, files = export("inferencex", a_served(flags))
+    ((row,),) = files.values()
+    assert (row["tp"], row["pp"], row["dp_attention"]) == (2, 4, "false")
+    assert (row["tput_per_gpu"], row["output_tput_per_gpu"]) == (93.75, 37.5)
+
+
 def test_builds_lie_in_files_of_their_own(export) -> None:
     _, files = export("inferencex", a_served({}, {"speculation": '{"method": "mtp", "drafts": 2}'}))
     assert {name: rows[0]["spec_decoding"] for name, rows in files.items()} == {
