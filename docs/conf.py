@@ -4,6 +4,7 @@ A link that leads nowhere is an error there. Pages are Markdown that GitHub show
 only the site needs is added here.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
 
 
+def add_scripts(app: Sphinx, name: str, source: list[str]) -> None:
+    """Put the script of each report under the link to it, which GitHub follows."""
+
+    def add(found: re.Match[str]) -> str:
+        script = Path(app.srcdir, "docs", found[1]).read_text(encoding="utf-8")
+        return f"{found[0]}\n\n```python\n{script}```\n\n"
+
+    if name == "docs/reports":
+        source[0] = re.sub(r"^Script: \[(.+?)\](?:.+\n)+", add, source[0], flags=re.MULTILINE)
+
+
 def add_index(app: Sphinx, error: Exception | None) -> None:
     """Let a browser that asks for the site's folder find the first page."""
     if error is None:
@@ -44,4 +56,5 @@ def setup(app: Sphinx) -> None:
         "mermaid", TextLexer
     )  # drawn by GitHub, shown as text here: no script from elsewhere
     app.connect("source-read", add_contents)
+    app.connect("source-read", add_scripts)
     app.connect("build-finished", add_index)
