@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from hybridwatch_engine.grammars import grammar_reader
+
 ALTERNATIVES: Final = 5
 """Likeliest tokens that are given at each position."""
 
@@ -56,6 +58,9 @@ class EngineOracle:
             if len(draft) < length:
                 draft = draft + self._drafted(prompt + draft, length - len(draft))
             logits = self._logits(prompt + draft[:-1])[len(prompt) - 1 :]
+            if outputs := params.get("structured_outputs"):
+                reader = grammar_reader(self._folder, logits.shape[-1])
+                logits = reader.mask(logits, draft, outputs)
             top = self._likeliest(self._changed(logits, prompt, draft, params))
             best = [int(alternatives[0][0]) for alternatives in top]
             right = next((at for at in range(length) if best[at] != draft[at]), length)
