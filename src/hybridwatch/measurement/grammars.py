@@ -12,13 +12,15 @@ def count_grammar_breaks(
 ) -> int | None:
     """Count the answers that leave their grammars; ``None`` if no request names one.
 
-    Not counted are answers without tokens: of clients that went away, or of no numbers.
+    An answer without tokens, which the engine ended with an error, is no word either. Requests
+    whose client went away are not counted.
     """
     planned = (request for wave in waves for request in wave.requests)
     answers = [
         (outputs.as_written(), one.tokens[request.echoed :], request.max_tokens)
         for request, one in zip(planned, answered, strict=True)
-        if (outputs := request.sampling_params.structured_outputs) is not None and one.tokens
+        if (outputs := request.sampling_params.structured_outputs) is not None
+        and request.abort_at_step is None
     ]
     if not answers:
         return None
