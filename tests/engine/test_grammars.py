@@ -46,7 +46,7 @@ def told(sides):
         for outputs, text, ended, length, _ in CASES
     ]
     done = subprocess.run(
-        [str(sides[0].spec.interpreter), "-c", READING, str(home() / "models" / "tiny-hybrid")],
+        [str(sides[0].spec.interpreter), "-P", "-c", READING, str(home() / "models" / "tiny-hybrid")],
         input=json.dumps(answers), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
