@@ -1,6 +1,6 @@
 """Which answers are held against grammars, and how many leave theirs."""
 
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -25,10 +25,13 @@ class Engine(EngineControl):
 
     def __init__(self) -> None:
         super().__init__([])
-        self.asked: list[object] = []
+        self.refusal = ""
+        self.asked: list[Any] = []
 
-    def _call(self, method: str, *arguments: object):
+    def _call(self, method: str, *arguments: Any) -> list[dict[str, Any]]:
         assert method == "grammar_breaks"
+        if self.refusal:
+            return [{"error": self.refusal}]
         [self.asked] = arguments
         return [{"breaks": [None if tokens == (7,) else 0 for _, tokens, _ in self.asked]}]
 
@@ -65,6 +68,7 @@ def test_without_a_grammar_nothing_is_counted():
 
 
 def test_an_engine_that_cannot_read_them_fails_the_trial():
-    control = SimpleNamespace(_call=lambda *_: [{"error": "KeyError: 'tokenizer'"}])
+    control = Engine()
+    control.refusal = "KeyError: 'tokenizer'"
     with pytest.raises(MeasurementError, match="does not read grammars: KeyError"):
-        EngineControl.find_grammar_breaks(control, [])
+        control.find_grammar_breaks([])
