@@ -45,8 +45,9 @@ def told(sides):
         (outputs, [*text.encode(), *([END] if ended else [])], length)
         for outputs, text, ended, length, _ in CASES
     ]
+    words = ("-P", "-c", READING, str(home() / "models" / "tiny-hybrid"))
     done = subprocess.run(
-        [str(sides[0].spec.interpreter), "-P", "-c", READING, str(home() / "models" / "tiny-hybrid")],
+        [str(sides[0].spec.interpreter), *words],
         input=json.dumps(answers), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
