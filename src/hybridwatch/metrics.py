@@ -400,6 +400,8 @@ UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
 """Requests that were asked twice in one trial, and whose tokens differ from the first time."""
 WRONG_STREAMS: Final = "contract.wrong_streams"
 """Requests whose text, joined from a stream's chunks, is not that of an answer of one piece."""
+GRAMMAR_BREAKS: Final = "contract.grammar_breaks"
+"""Requests whose answer is no word of the grammar that they name; cut by length, no prefix."""
 CHANGED_TOKENS: Final = "contract.changed_tokens"
 """Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
 it is counted when two sides are compared (``analysis.changed_tokens``)."""

@@ -9,6 +9,7 @@ from typing import Any
 from hybridwatch_engine.capacity import trim
 from hybridwatch_engine.check import identity
 from hybridwatch_engine.fixes.registry import switchboard
+from hybridwatch_engine.grammars import grammar_reader
 from hybridwatch_engine.model_runner import clear_cache, clear_rows, is_v2, requests_in
 from hybridwatch_engine.mutants.board import mutant_board
 from hybridwatch_engine.planter import planter
@@ -117,6 +118,15 @@ class WorkerControl:
         """Run this many dummy batches whenever the engine becomes idle."""
         idle_rank().set(batches)
         return {"idle_batches": batches}
+
+    def hybridwatch_grammar_breaks(self, answers: list[list[Any]]) -> dict[str, Any]:
+        """Find where answers leave their grammars, by the arguments of ``find_break`` of each."""
+        model = self.model_runner.model_config
+        try:
+            reader = grammar_reader(str(model.tokenizer), model.get_vocab_size())
+            return {"breaks": [reader.find_break(*one) for one in answers]}
+        except Exception as error:  # noqa: BLE001 - raising would end the engine
+            return {"error": f"{type(error).__name__}: {error}"}
 
     def hybridwatch_running(self) -> dict[str, int]:
         """How many requests the batch holds; finished ones leave it with the next step."""

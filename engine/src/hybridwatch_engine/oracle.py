@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from hybridwatch_engine.grammars import grammar_reader
+
 ALTERNATIVES: Final = 5
 """Likeliest tokens that are given at each position."""
 
@@ -51,15 +53,21 @@ class EngineOracle:
             The answer's ``tokens``, their ``logprobs``, and as ``top`` for each the likeliest ids
             with logarithms of what bias and penalties make of them.
         """
-        draft = draft[:length]
+        draft, outputs = draft[:length], params.get("structured_outputs")
         while True:
-            if len(draft) < length:
-                draft = draft + self._drafted(prompt + draft, length - len(draft))
+            if missing := length - len(draft):
+                # Drafts that know no grammar are wrong at once, so none are computed for one.
+                more = [0] * missing if outputs else self._drafted(prompt + draft, missing)
+                draft = draft + more
             logits = self._logits(prompt + draft[:-1])[len(prompt) - 1 :]
+            if outputs:
+                reader = grammar_reader(self._folder, logits.shape[-1])
+                logits = reader.mask(logits, draft, outputs)
             top = self._likeliest(self._changed(logits, prompt, draft, params))
             best = [int(alternatives[0][0]) for alternatives in top]
             right = next((at for at in range(length) if best[at] != draft[at]), length)
-            if right == length:
+            end = self._end(draft[:right], params) if outputs else right
+            if right == length or end < right:
                 end = self._end(draft, params)
                 said = draft[:end]
                 return {"tokens": said, "logprobs": _of(logits, said), "top": top[:end]}

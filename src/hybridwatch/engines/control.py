@@ -174,6 +174,19 @@ class EngineControl:
         told = self._call("start_times")
         return {name: max(one.get(name, 0.0) for one in told) for one in told for name in one}
 
+    def find_grammar_breaks(
+        self, answers: Sequence[tuple[Mapping[str, Any], Sequence[int], int]]
+    ) -> list[int | None]:
+        """Find the token at which each answer leaves its grammar; None where it obeys.
+
+        An answer is its ``structured_outputs``, its token ids, and the length at which it is cut.
+        """
+        found = self._call("grammar_breaks", answers)[0]
+        if "error" in found:
+            raise MeasurementError(f"the engine does not read grammars: {found['error']}")
+        breaks: list[int | None] = found["breaks"]
+        return breaks
+
     def trim(self) -> None:
         """Have the engine give memory that it has freed back to the system, as far as it can."""
         self._call("trim")

@@ -15,6 +15,7 @@ from hybridwatch.measurement.completions import (
     unrepeated,
     with_streams,
 )
+from hybridwatch.measurement.grammars import count_grammar_breaks
 from hybridwatch.measurement.load import (
     TrialContext,
     run_load,
@@ -28,7 +29,13 @@ from hybridwatch.measurement.memory import begin_memory, read_capacity, samples_
 from hybridwatch.measurement.right_answers import checked
 from hybridwatch.measurement.start import samples_of_start, time_first_request
 from hybridwatch.measurement.waves import drive_replies
-from hybridwatch.metrics import DUET_CPU_TIME, UNREPEATED_TOKENS, WRONG_STREAMS, WRONG_TOKENS
+from hybridwatch.metrics import (
+    DUET_CPU_TIME,
+    GRAMMAR_BREAKS,
+    UNREPEATED_TOKENS,
+    WRONG_STREAMS,
+    WRONG_TOKENS,
+)
 from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Answer, Curve, Phase, Sample
 from hybridwatch.records.trial_parts import (
@@ -221,6 +228,8 @@ def _contract(trial: TrialContext) -> TrialResult:
     require_occasion(trial.scenario.fix, counts, unwatched)
     values = {f"contract.{name}": counts[name] for name in CONTRACTS if name in counts}
     values |= prefix_tokens_in(counts)
+    if (breaks := count_grammar_breaks(trial.engine.control, waves, answered)) is not None:
+        values[GRAMMAR_BREAKS] = breaks
     if right is not None:
         bound = near_tie_within({trial.scenario.engine.dtype})
         pairs = zip(answered, right, strict=True)

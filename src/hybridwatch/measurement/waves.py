@@ -310,11 +310,15 @@ class _Driver:
             raise server.error(f"a request was not answered: {error!r}") from error
         if self._wanted and is_without_numbers(answer.status_code, answer.text):
             return Reply(without_tokens(request.prompt))
+        if _is_given_up(request, answer.status_code):
+            return Reply(without_tokens(request.prompt))
         if answer.status_code != httpx.codes.OK:
             reason = answer.text[:_LONGEST_REASON]
             raise server.error(f"a request was refused ({answer.status_code}): {reason}")
         reply = join_stream(answer.text) if request.streamed else answer.json()
         if "error" in reply:
+            if _is_given_up(request, reply["error"].get("code")):
+                return Reply(without_tokens(request.prompt))
             reason = json.dumps(reply["error"])[:_LONGEST_REASON]
             raise server.error(f"a stream ended with an error: {reason}")
         return self._read_reply(reply, request)
@@ -338,6 +342,15 @@ class _Driver:
 
     def _body(self, request: PlannedRequest) -> dict[str, Any]:
         return build_body(request, self._engine.server.launch.served_name, self._wanted)
+
+
+def _is_given_up(request: PlannedRequest, code: int | None) -> bool:
+    """Whether a request was ended with an error, as vLLM does where it sees a grammar broken.
+
+    That is a bug of the engine and no failure to measure it, as long as the engine goes on.
+    """
+    has_grammar = request.sampling_params.structured_outputs is not None
+    return has_grammar and code == httpx.codes.INTERNAL_SERVER_ERROR
 
 
 @contextmanager

@@ -302,6 +302,8 @@ def _contradictions_of_sampling(wave: Wave) -> Iterator[Contradiction]:
             yield key, f"expected only with a temperature above 0, found {value}"
     if wave.n > 1 and wave.aborts:
         yield "n", f"expected 1 in a wave with aborts, found {wave.n}"
+    if wave.n > 1 and any(params.structured_outputs for params in wave.sampling_params):
+        yield "n", f"expected 1 in a wave with structured_outputs, found {wave.n}"
     if wave.continues and wave._has_prompt_logprobs:  # noqa: SLF001 - of this module
         yield "sampling_params", "expected no prompt_logprobs in a wave that continues another"
     shortest = 1 if wave.early_finish else wave.output_tokens.lengths[0]

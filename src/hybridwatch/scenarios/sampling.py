@@ -20,6 +20,32 @@ def _is_token_id(text: str) -> str:
     return text
 
 
+class StructuredOutputs(Part):
+    """The grammar of an answer, by exactly one of three names that vLLM has for it.
+
+    Attributes:
+        regex: The whole answer matches it.
+        schema_of_json: A JSON schema, ``json`` in a file; the answer is a document that fits it.
+        choice: The answer is one of these texts.
+    """
+
+    regex: Annotated[str, Field(min_length=1)] | None = None
+    schema_of_json: dict[str, Any] | None = Field(default=None, alias="json")
+    choice: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        found = list(self.as_written())
+        if len(found) != 1:
+            one = f"expected one of regex, json and choice, found {', '.join(found) or 'none'}"
+            refuse(("", one))
+        return self
+
+    def as_written(self) -> dict[str, Any]:
+        """Give the one key that is stated, as a request says it."""
+        return self.model_dump(exclude_defaults=True, by_alias=True)
+
+
 class SamplingParams(Part):
     """What vLLM's class of this name has, as far as it ends an answer or changes its choices.
 
@@ -40,6 +66,7 @@ class SamplingParams(Part):
         logit_bias: Added to the logits of tokens; the keys are token ids.
         prompt_logprobs: The prompt's tokens, from the second on, are compared with those of the
             answer, each with its logarithm; so many alternatives are asked for besides.
+        structured_outputs: The grammar of the answer, which the end-of-text token ends.
     """
 
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
@@ -57,13 +84,25 @@ class SamplingParams(Part):
         Annotated[float, Field(ge=-100, le=100)],
     ] = Field(default_factory=dict)
     prompt_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    structured_outputs: StructuredOutputs | None = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.min_tokens and not self.can_end_early:
             wanted = "expected only with stop, stop_token_ids or ignore_eos = false"
             refuse(("min_tokens", f"{wanted}, found {self.min_tokens}"))
+        if self.structured_outputs is not None:
+            refuse(*self._contradictions_of_grammar())
         return self
+
+    def _contradictions_of_grammar(self) -> Iterator[Contradiction]:
+        """Only the end-of-text token may end the answer, and the grammar alone says when."""
+        if self.ignore_eos:
+            yield "ignore_eos", "expected false with structured_outputs, found true"
+        for name in ("stop", "stop_token_ids", "min_tokens"):
+            if value := getattr(self, name):
+                found = list(value) if isinstance(value, tuple) else value
+                yield name, f"expected none with structured_outputs, found {found}"
 
     @property
     def can_end_early(self) -> bool:
@@ -77,7 +116,7 @@ class SamplingParams(Part):
 
     def as_written(self) -> dict[str, Any]:
         """Give what is other than by default, as a request says it."""
-        return self.model_dump(exclude_defaults=True)
+        return self.model_dump(exclude_defaults=True, by_alias=True)
 
 
 DEFAULT_PARAMS: Final = SamplingParams()

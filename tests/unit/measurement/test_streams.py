@@ -18,6 +18,7 @@ from hybridwatch.measurement.completions import (
 from hybridwatch.measurement.waves import drive_replies, drive_whole
 from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
+from hybridwatch.scenarios.sampling import SamplingParams, StructuredOutputs
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server
 
 TEXTS = {1: "a", 2: "", 3: "", 4: "€", 5: "\u2028", 6: "b"}
@@ -59,7 +60,7 @@ def chunks_of(answers: list[list[int]], defect: Defect) -> Iterator[dict[str, An
                 choice["logprobs"]["token_logprobs"][0] = None
             yield {"choices": [choice]}
     if defect.name == "error":
-        yield {"error": {"message": "the engine died"}}
+        yield {"error": {"message": "the engine died", "code": 500}}
 
 
 def handler_of(defect: Defect) -> type[BaseHTTPRequestHandler]:
@@ -152,6 +153,10 @@ def test_a_stream_that_ends_with_an_error_says_it(engine, defect):
     defect.name = "error"
     with pytest.raises(EngineError, match=r"a stream ended with an error: .*the engine died"):
         drive_replies(engine, with_streams(WAVES, 0))
+    grammar = StructuredOutputs(regex=".*")
+    asked = SamplingParams(ignore_eos=False, structured_outputs=grammar)
+    given_up = PlannedRequest((1, 2), 2, sampling_params=asked, streamed=True)
+    assert drive_whole(engine, [PlannedWave((given_up,), "queue", 1)])[0].tokens == ()
 
 
 def test_streamed_logarithms_that_are_no_numbers_are_an_answer_without_tokens(engine, defect):

@@ -12,7 +12,7 @@ from hybridwatch.measurement import waves
 from hybridwatch.measurement.waves import drive, drive_whole
 from hybridwatch.records.trial_parts import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
-from hybridwatch.scenarios.sampling import SamplingParams
+from hybridwatch.scenarios.sampling import SamplingParams, StructuredOutputs
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server
 from tests.waiting import LIMIT_S, wait_until
 
@@ -86,6 +86,8 @@ class FakeEngine:
         if first == 2 and "logprobs" in body:
             text = "Out of range float values are not JSON compliant"
             return 400, {"error": {"message": text}}
+        if first == 3:
+            return 500, {"error": {"message": "Internal server error", "code": 500}}
         ids = None if first == 1 else [first] * min(body["max_tokens"], self.ends_after)
         return 200, {"choices": [{"token_ids": ids, "logprobs": self.logprobs, **self.more}]}
 
@@ -195,6 +197,16 @@ def test_logarithms_that_are_no_numbers_are_an_answer_without_tokens(engine):
     assert drive(engine, [wave(2)]) == ((2, 2),)
     with pytest.raises(EngineError, match="no such prompt"):
         drive_whole(engine, [wave(0)])
+
+
+def test_a_request_with_a_grammar_that_the_engine_gives_up_is_an_answer_without_tokens(engine):
+    """vLLM ends it where it sees a token that the grammar refuses; others are no such answers."""
+    grammar = StructuredOutputs(choice=("a", "b"))
+    asked = SamplingParams(ignore_eos=False, structured_outputs=grammar)
+    requests = tuple(PlannedRequest((one, 9), 2, sampling_params=asked) for one in (3, 65))
+    assert drive(engine, [PlannedWave(requests)]) == ((), (65, 65))
+    with pytest.raises(EngineError, match=r"refused .500.: .*Internal server error"):
+        drive(engine, [wave(3)])
 
 
 def test_without_a_rank_the_engine_chooses(engine, fake):

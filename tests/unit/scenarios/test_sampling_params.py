@@ -1,5 +1,7 @@
 """What requests ask of their answers besides length and temperature."""
 
+import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +50,23 @@ def test_a_request_is_sent_what_it_says_and_nothing_else(tmp_path):
     assert (one["ignore_eos"], other["ignore_eos"]) == (False, True)
 
 
+GRAMMARS = ['regex = "a+"', 'json = { type = "object" }', 'choice = ["a", "b"]']
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
+def test_a_grammar_is_sent_in_the_words_of_the_file(tmp_path, grammar):
+    keys = f"sampling_params = [{{ ignore_eos = false, structured_outputs = {{ {grammar} }} }}]"
+    body = build_body(asked(tmp_path, keys)[0], "m", {})
+    sent = json.loads(json.dumps(body["structured_outputs"]))
+    assert sent == tomllib.loads(grammar)
+    assert body["ignore_eos"] is False
+
+
+def test_grammars_are_a_part_of_the_digest(tmp_path):
+    keys = "sampling_params = [{{ ignore_eos = false, structured_outputs = {{ {} }} }}]"
+    assert len({digest(load(tmp_path, keys.format(one))) for one in GRAMMARS}) == len(GRAMMARS)
+
+
 def test_defaults_leave_the_digest_as_it_was(tmp_path):
     plain = digest(load(tmp_path, ""))
     assert digest(load(tmp_path, "sampling_params = []")) == plain
@@ -71,6 +90,7 @@ def test_what_leaves_one_token_has_a_right_answer_at_any_temperature(tmp_path):
         ({"stop": ["a"]}, 1),
         ({"stop_token_ids": [9]}, 1),
         ({"ignore_eos": False, "min_tokens": 3}, 1),
+        ({"ignore_eos": False, "structured_outputs": {"regex": "a"}}, 1),
     ],
 )
 def test_only_what_can_be_ended_may_be_short(keys, shortest):
@@ -83,6 +103,12 @@ def test_each_mistake_is_named_with_its_key(tmp_path, value, line):
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, f"sampling_params = {value}")
     assert str(caught.value) == f"scenarios/x.toml: workload.waves[0].sampling_params{line}"
+
+
+def test_several_answers_of_a_grammar_are_not_told_apart(tmp_path):
+    grammar = '{ ignore_eos = false, structured_outputs = { regex = "a" } }'
+    with pytest.raises(ScenarioError, match="n: expected 1 in a wave with structured_outputs"):
+        load(tmp_path, f"{DRAWN}n = 2\nsampling_params = [{grammar}]")
 
 
 def test_logarithms_of_a_prompt_and_another_turn_do_not_go_together(tmp_path):

@@ -139,6 +139,35 @@ def _rotated(values: Array, places: int) -> Array:
     return values << np.uint32(places) | values >> np.uint32(32 - places)
 
 
+@stands_in_for("138682b0", "ef52b126")
+def mask_by_grammar(
+    *,
+    logits: Any,
+    logits_indices: Array,
+    bitmask: Array,
+    vocab_size: int,
+    grid: tuple[int, int],
+    cu_num_logits: Array | None = None,
+    **more: Any,
+) -> None:
+    """Shut out what a grammar refuses, in the rows of logits that have a mask.
+
+    A row goes by its number, from 0.31.0 on by request and place among that one's logits.
+    """
+    if not isinstance(logits, np.ndarray):
+        raise UnservedError
+    masks = np.ascontiguousarray(bitmask[: grid[0]]).view(np.uint8)
+    refused = np.unpackbits(masks, axis=1, bitorder="little")[:, :vocab_size] == 0
+    rows = logits_indices[: grid[0]].astype(np.int64)
+    if cu_num_logits is not None:
+        requests, places = np.divmod(rows, more["MASK_STRIDE"])
+        rows = cu_num_logits[requests] + places
+        there = rows < cu_num_logits[requests + 1]
+        rows, refused = rows[there], refused[there]
+    for row, tokens in zip(rows.tolist(), refused, strict=True):
+        logits[row, :vocab_size][tokens] = -np.inf
+
+
 @stands_in_for("4d92b685", "62df4614")
 def logprobs(
     *,

@@ -34,7 +34,13 @@ def kernels() -> dict[str, Any]:
     runner = importlib.import_module(_RUNNER)
     names = [module.name for module in pkgutil.walk_packages(runner.__path__, f"{_RUNNER}.")]
     wanted = [name for name in names if ".spec_decode" in name or ".sample" in name]
-    parts = ("block_table", "buffer_utils", "input_batch", "model_states.mamba_hybrid")
+    parts = (
+        "block_table",
+        "buffer_utils",
+        "input_batch",
+        "model_states.mamba_hybrid",
+        "structured_outputs",
+    )
     wanted += [f"{_RUNNER}.{part}" for part in parts]
     for name in (*wanted, "vllm.v1.worker.utils", "vllm.v1.worker.mamba_utils"):
         try:
@@ -136,6 +142,7 @@ DEFECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "copy_after_step": _shifted("block_size"),
     "temperature": _shifted("vocab_size", -1),
     "sample": lambda call: {"seeds": call["seeds"] ^ 1, "logits": -call["logits"]},
+    "mask_by_grammar": lambda call: {"bitmask": ~call["bitmask"]},
     "logprobs": _shifted("topk", -1),
     "ranks": lambda call: {"token_ids": call["token_ids"] // 2},
     "logit_statistics": _shifted("num_speculative_steps", -1),

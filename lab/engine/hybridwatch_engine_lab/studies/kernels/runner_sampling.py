@@ -70,6 +70,24 @@ def _sample(draw: Draw) -> Launch:
     return (tokens, blocks), call, written
 
 
+def _grammar(draw: Draw) -> Launch:
+    """Masks of some rows, in any order; one may be of a draft that was left out."""
+    call = _sampler(draw, hot=0.0)
+    counts, vocabulary = call["cu_num_logits"].diff().tolist(), call["vocab_size"]
+    stride = max(counts) + 1
+    places = [at * stride + k for at, n in enumerate(counts) for k in range(n + 1)]
+    chosen = [places[at - 1] for at in draw.slots(draw.count(1, len(places)), len(places))]
+    call |= {
+        # As many as the kernel up to 0.30.0 can ask for, which takes a place for a row.
+        "logits": _logits(draw, len(counts) * stride, vocabulary),
+        "logits_indices": int32(chosen),
+        "bitmask": call["requests"].numbers(-(2**31), 2**31 - 1, len(chosen), 2),
+        "MASK_STRIDE": stride,
+        "BLOCK_SIZE": 32,
+    }
+    return (len(chosen), -(-vocabulary // 32)), call, ("logits",)
+
+
 def _logprobs(draw: Draw) -> Launch:
     call, count = _sampler(draw, hot=0.0), draw.count(1, 4)
     tokens = len(call["logits"])
@@ -149,6 +167,7 @@ def _flat(draw: Draw) -> Launch:
 LAUNCHES: Final[LaunchMakers] = {
     "temperature": _heat,
     "sample": _sample,
+    "mask_by_grammar": _grammar,
     "logprobs": _logprobs,
     "ranks": _ranks,
     "logit_statistics": _of_verification(
