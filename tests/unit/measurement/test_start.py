@@ -17,7 +17,7 @@ class Asked(JsonHandler):
     status = 200
     bodies: list[Any]
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         self.bodies.append(self.body())
         self.say(self.status, {"choices": []})
 
