@@ -1,5 +1,6 @@
 """What a trial says of the start of its engine, and of the first request that it serves."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ class Asked(JsonHandler):
     bodies: list[Any]
 
     def do_POST(self) -> None:
-        self.bodies.append(self.body())
+        self.bodies.append(json.loads(self.body()))
         self.say(self.status, {"choices": []})
 
 
