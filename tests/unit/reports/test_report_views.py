@@ -84,7 +84,7 @@ def test_a_narrow_terminal_shows_every_name_and_number_whole(situation, width) -
 
 def _any(metric: str, side: int) -> Trials:
     return (
-        "1" * (50 - 40 * side) if find_metric(metric).kind is Kind.PROPORTION else (5.0 + side,) * 3
+        "1" * (50 - 40 * side) if find_metric(metric).kind is Kind.PROPORTION else (5.0 + side,) * 4
     )
 
 

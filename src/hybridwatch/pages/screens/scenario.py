@@ -347,4 +347,4 @@ def _table_of_runs(
     ]
     shown = f"Runs of these builds: {len(entries)} of {len(wanted)}, newest first"
     more = Link("every run of this scenario", address("runs", scenario=scenario))
-    return Folded(shown, (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)))
+    return Section(shown, (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)))
