@@ -33,6 +33,7 @@ from hybridwatch.pages.document import (
     Inline,
     Link,
     Paragraph,
+    Section,
     Table,
 )
 from hybridwatch.pages.document import Line as Words
