@@ -141,6 +141,11 @@ class Metric:
         is_of_tokens = self.id.partition(".")[0] in {"acceptance_length", "acceptance_rate"}
         return self.kind in {Kind.TIME, Kind.RATE} and not is_of_tokens
 
+    @property
+    def is_of_start(self) -> bool:
+        """Whether an engine has one value for each of its starts, and none for each trial."""
+        return self.id in START_METRICS
+
     def label(self, statistic: str) -> str:
         """Name the metric as compared by a statistic, which only a time can have several of."""
         return f"{self.id} {statistic}" if self.kind is Kind.TIME else self.id

@@ -21,7 +21,7 @@ from hybridwatch.analysis.pair import Blocks, Pair, ReducedSide
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of, start_noise
 from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Interval, Summary, Verdict
-from hybridwatch.metrics import START_METRICS, Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 
 _REPEATS_EXACTLY: Final = (
     "The count is the same in every trial of a side, so it has no noise and needs no test."
@@ -188,7 +188,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
         noise = max(least, noise or 0.0)
     known = start_noise(pair.subject.metric) if pair.of_one_run else noise
     draft = replace(_draft(pair, known), of_unknown_runs=unknown)
-    of_start = draft.metric.id in START_METRICS  # of which the work of a step says nothing
+    of_start = draft.metric.is_of_start  # of which the work of a step says nothing
     if timed and pair.of_one_run and draft.metric.hangs_on_the_clock and not of_start:
         draft = replace(draft, restless=is_noisy_machine(pair))
     draft = doubt.added(draft, *doubt.about_pair(pair, draft))

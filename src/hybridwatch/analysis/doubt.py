@@ -15,7 +15,7 @@ from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.metrics import START_METRICS, Kind
+from hybridwatch.metrics import Kind
 from hybridwatch.records.run import UNKNOWN
 
 ADVISED_TRIALS = ENOUGH
@@ -168,14 +168,14 @@ def _about_trials(pair: Pair) -> Iterator[str]:
     yield from about_failures(pair)
     if pair.subject.metric.kind.has_noise and not pair.repeats:
         yield from _about_few(pair)
-        if pair.subject.metric.id not in START_METRICS:  # one block of each start has a value
+        if not pair.subject.metric.is_of_start:  # one block of each start has a value
             yield from _about_blocks(pair.blocks)
 
 
 def _about_few(pair: Pair) -> Iterator[str]:
     fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
     in_blocks = pair.blocks is not None and pair.blocks.n >= SETTLING_BLOCKS
-    what = "start" if pair.subject.metric.id in START_METRICS else "trial"
+    what = "start" if pair.subject.metric.is_of_start else "trial"
     repeat = f"repeat with --{what}s {ADVISED_TRIALS}."
     if pair.has_single_values_of_asv:
         yield _about_single_values(pair)

@@ -25,7 +25,7 @@ from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.run_noise import reach_of
 from hybridwatch.analysis.signed_rank import BlockRow, Tail, flip_p
 from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Family, Verdict
-from hybridwatch.metrics import START_METRICS, Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 
 _LENIENT: Final = {Action.BLOCK: "", Action.WARN: " (only warned of)", Action.WATCH: " (watched)"}
 FALSE_DISCOVERY_RATE: Final = 0.05
@@ -44,7 +44,7 @@ Looks: TypeAlias = tuple[Sequence[Comparison], Sequence[Comparison]]
 
 def find_family(metric: Metric, action: Action = Action.BLOCK) -> str:
     """Name the family of a metric's tests."""
-    if metric.id in START_METRICS:  # another question than speed, to which it costs no power
+    if metric.is_of_start:  # another question than speed, to which it costs no power
         return "start" + _LENIENT[action]
     return ("accuracy" if metric.kind is Kind.PROPORTION else "speed") + _LENIENT[action]
 

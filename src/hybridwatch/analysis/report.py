@@ -26,14 +26,7 @@ from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject, find_phase, list_subjects, place_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import (
-    CHANGED_TOKENS,
-    EXPLAINING,
-    START_METRICS,
-    Kind,
-    Metric,
-    find_metric,
-)
+from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, Kind, Metric, find_metric
 from hybridwatch.records.identity import Expected
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.scenario import Expect
@@ -268,7 +261,7 @@ def report_between(baseline: OneSide, contender: OneSide, terms: Terms = PLAIN) 
 def _has_few_starts(pair: Pair) -> bool:
     """Whether it is of starts, and too few for a test: trials that share one would not add any."""
     fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
-    return pair.subject.metric.id in START_METRICS and fewest < SETTLING_TRIALS
+    return pair.subject.metric.is_of_start and fewest < SETTLING_TRIALS
 
 
 def _compare_looks(

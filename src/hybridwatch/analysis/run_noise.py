@@ -25,7 +25,7 @@ import numpy.typing as npt
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.subject import Subject, list_subjects
-from hybridwatch.metrics import START_METRICS, Kind, Metric
+from hybridwatch.metrics import Kind, Metric
 
 Noise = Mapping[tuple[str, str], float]
 """By metric id and statistic: the noise from run to run, a fraction."""
@@ -155,7 +155,7 @@ def noise_between(
     subjects = [
         one
         for one in list_subjects(baseline, contender)
-        if one.metric.kind.has_noise and one.metric.id not in START_METRICS
+        if one.metric.kind.has_noise and not one.metric.is_of_start
     ]
     found: dict[tuple[str, str], float] = {}
     for sides in _series(history, baseline, contender):

@@ -171,8 +171,9 @@ class EngineControl:
 
     def read_start(self) -> dict[str, float]:
         """Ask how long the phases of the start took, in seconds; of several workers the slowest."""
-        told = self._call("start_times")
-        return {name: max(one.get(name, 0.0) for one in told) for one in told for name in one}
+        workers = self._call("start_times")
+        phases = dict.fromkeys(phase for seconds in workers for phase in seconds)
+        return {phase: max(seconds.get(phase, 0.0) for seconds in workers) for phase in phases}
 
     def find_grammar_breaks(
         self, answers: Sequence[tuple[Mapping[str, Any], Sequence[int], int]]
@@ -265,7 +266,7 @@ class EngineSetting:
 class LiveEngine:
     """An engine that answers; a side that names no fix gets its ``native`` state.
 
-    ``start`` has what is known of its start and was told to no trial yet: seconds by metric. It is
+    ``start`` has what is known of its start and no trial has yet: seconds by metric. It is
     fresh until a trial is made on it.
     """
 

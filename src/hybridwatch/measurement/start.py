@@ -41,5 +41,5 @@ def samples_of_start(trial: TrialContext) -> tuple[Sample, ...]:
     """Hand out what is known of the start of a trial's engine to the first trial that counts."""
     if trial.is_warmup:
         return ()
-    told, trial.engine.start = trial.engine.start, {}
-    return tuple(Sample(name, (seconds,)) for name, seconds in told.items())
+    known, trial.engine.start = trial.engine.start, {}
+    return tuple(Sample(name, (seconds,)) for name, seconds in known.items())
