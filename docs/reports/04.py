@@ -5,7 +5,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from vllm import LLM, SamplingParams
 from vllm.model_executor.layers.mamba.mamba_mixer2 import MambaMixer2
 
-os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1")
 
 
 def save(kind, **others):

@@ -6,7 +6,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from vllm import LLM, SamplingParams
 from vllm.model_executor.layers.mamba.mamba_mixer2 import MambaMixer2
 
-os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1")
 hybrid = AutoConfig.for_model(
     "granitemoehybrid", layer_types=["mamba", "attention"], num_hidden_layers=2, vocab_size=256,
     hidden_size=64, intermediate_size=64, shared_intermediate_size=64, num_local_experts=0,
