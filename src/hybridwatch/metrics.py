@@ -4,7 +4,6 @@ Names are vLLM's (``vllm/benchmarks/serve.py``). ``accuracy.<task>`` and ``contr
 families: any member is a metric with the family's properties. Statistics (``p99``) come later.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache
@@ -80,7 +79,7 @@ class Kind(Enum):
 
     @property
     def sample(self) -> str:
-        """Of what more would settle a question: asked again, it would be answered as before."""
+        """Of what more would settle a question: put again, it would be answered as before."""
         return "document" if self is Kind.PROPORTION else "trial"
 
     @property
@@ -89,8 +88,6 @@ class Kind(Enum):
         return "points" if self is Kind.PROPORTION else "%"
 
 
-MEMORY_METRICS: Final = ("memory_growth", "resident_memory", "peak_memory")
-"""What the processes of an engine hold."""
 REQUEST_BLOCKS: Final = "request_blocks"
 CAPACITY_METRICS: Final = {
     "cache_blocks": "blocks",
@@ -153,9 +150,6 @@ class Metric:
 
 _MARGIN: Final = 0.03
 _MEMORY_MARGIN: Final = 0.05
-_GROWTH_MARGIN: Final = 0.25
-_START_MARGIN: Final = 0.1
-_ACCURACY_MARGIN: Final = 0.02
 _ACCURACY_RELEVANCE: Final = 0.01
 """A loss of answers that is beyond chance matters from one point on. That nothing was lost can be
 shown within the margin of two points only: one point would take thousands of questions."""
@@ -166,14 +160,14 @@ def _time(metric_id: str, doc: str, unit: Unit = Unit.SECONDS) -> Metric:
 
 
 def _of_start(metric_id: str, doc: str) -> Metric:
-    return replace(_time(metric_id, doc), margin=_START_MARGIN)
+    return replace(_time(metric_id, doc), margin=0.1)
 
 
-def _less(metric_id: str, unit: Unit, doc: str, margin: float = 0.0) -> Metric:
+def _less(metric_id: str, doc: str, unit: Unit = Unit.COUNT, margin: float = 0.0) -> Metric:
     return Metric(metric_id, unit, Direction.LOWER, Kind.COUNT, margin, doc)
 
 
-def _more(metric_id: str, unit: Unit, doc: str, margin: float = 0.0) -> Metric:
+def _more(metric_id: str, doc: str, unit: Unit = Unit.COUNT, margin: float = 0.0) -> Metric:
     return Metric(metric_id, unit, Direction.HIGHER, Kind.COUNT, margin, doc)
 
 
@@ -181,12 +175,9 @@ def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
     return Metric(metric_id, unit, Direction.HIGHER, Kind.RATE, _MARGIN, doc)
 
 
-DUET_CPU_TIME: Final = "duet_cpu_time"
-"""What engines work that are loaded at the same time."""
 CURVE_AREA: Final = "curve_area"
-"""What a whole sweep of loads is judged by."""
+DUET_CPU_TIME: Final = "duet_cpu_time"
 DUET_CURVE_AREA: Final = "duet_curve_area"
-"""The same of engines that go through the loads at the same time."""
 
 METRICS: Final[tuple[Metric, ...]] = (
     _rate(
@@ -247,7 +238,6 @@ METRICS: Final[tuple[Metric, ...]] = (
     _time("metadata_build_time", "Host time spent building attention metadata, per engine step."),
     _less(
         "host_syncs_per_step",
-        Unit.COUNT,
         "Host synchronisations per engine step: on CUDA calls that wait for the device; on a CPU "
         "host reads of tensors (.item(), .tolist(), nonzero, ...), each of which would wait for "
         "the device on a GPU. A rate: steps that begin requests read more than those that decode.",
@@ -276,48 +266,43 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     _less(
         "preemptions",
-        Unit.COUNT,
         "Times in one trial that a running request lost its cache blocks to others, to compute all "
         "of its tokens again later.",
     ),
     _less(
         "memory_growth",
-        Unit.BYTES,
         "Bytes by which each request makes the processes of an engine at rest hold more, the less "
         "of a timed trial's and of 16 requests after it; at least 4 KiB.",
-        _GROWTH_MARGIN,
+        Unit.BYTES,
+        margin=0.25,
     ),
     _less(
         "resident_memory",
-        Unit.BYTES,
         "Bytes that the processes of an engine at rest hold after the load of one trial: anonymous "
         "and shared memory, each page once, without pages of files.",
-        _MEMORY_MARGIN,
+        Unit.BYTES,
+        margin=_MEMORY_MARGIN,
     ),
     _less(
         "peak_memory",
-        Unit.BYTES,
         "The same, and by how much each process held more at some time during the load.",
-        _MEMORY_MARGIN,
+        Unit.BYTES,
+        margin=_MEMORY_MARGIN,
     ),
-    _more(
-        "cache_blocks", Unit.COUNT, "Blocks of the cache that an engine at rest has for requests."
-    ),
+    _more("cache_blocks", "Blocks of the cache that an engine at rest has for requests."),
     _more(
         "kv_cache_tokens",
-        Unit.COUNT,
         "Tokens that fit into the cache in requests as long as the model allows, attention and "
         "recurrent states together, by vLLM's own rule.",
     ),
     _less(
         "state_bytes",
-        Unit.BYTES,
         "Bytes of the cache that the recurrent state of one request takes, padding and places for "
         "drafts included; 0 without recurrent layers.",
+        Unit.BYTES,
     ),
     _less(
         REQUEST_BLOCKS,
-        Unit.COUNT,
         "Blocks of the cache that one request holds at most, alone and step by step, with a prompt "
         "as long as those of the timed load.",
     ),
@@ -329,7 +314,7 @@ FAMILIES: Final[dict[str, Metric]] = {
         Unit.RATIO,
         Direction.HIGHER,
         Kind.PROPORTION,
-        _ACCURACY_MARGIN,
+        0.02,
         "Share of an lm-eval task's documents answered right.",
         _ACCURACY_RELEVANCE,
     ),
@@ -338,17 +323,14 @@ FAMILIES: Final[dict[str, Metric]] = {
         Unit.RATIO,
         "Share of the drafts at a position, position_1 the first, that the target accepts.",
     ),
-    "contract": Metric(
-        "contract",
-        Unit.COUNT,
-        Direction.LOWER,
-        Kind.EXACT,
-        0.0,
-        "Times an engine's state broke a rule that must always hold; 0 is expected.",
+    "contract": replace(
+        _less(
+            "contract", "Times an engine's state broke a rule that must always hold; 0 is expected."
+        ),
+        kind=Kind.EXACT,
     ),
     "prefix_tokens": _more(
         "prefix_tokens",
-        Unit.COUNT,
         "Prompt tokens of a contract trial that were asked of the prefix cache (asked), that need "
         "not be computed (hit), and those that the attention layers by themselves have (attention) "
         "or up to which a Mamba state is kept (mamba).",
@@ -358,44 +340,31 @@ FAMILIES: Final[dict[str, Metric]] = {
     ),
     "asv_memory": _less(
         "asv_memory",
-        Unit.BYTES,
         "Bytes of a benchmark of memory, as ingested from asv or its like.",
-        _MARGIN,
+        Unit.BYTES,
+        margin=_MARGIN,
     ),
     "asv_ratio": _less(
         "asv_ratio",
-        Unit.RATIO,
         "What asv tracked in per cent or as a share, as ingested; asv takes lower for better.",
-        _MARGIN,
+        Unit.RATIO,
+        margin=_MARGIN,
     ),
     "asv_number": _less(
         "asv_number",
-        Unit.COUNT,
         "Whatever else asv tracked, in the unit of its benchmark; asv takes lower for better.",
-        _MARGIN,
+        margin=_MARGIN,
     ),
     "benchmark_score": _more(
         "benchmark_score",
-        Unit.COUNT,
         "A number of a benchmark of which more is better, in the unit of the file it came from.",
-        _MARGIN,
+        margin=_MARGIN,
     ),
 }
 
 EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions"})
 """Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
 verdict: to ask the same thing again in other words would only make more false alarms."""
-
-INVERSES: Final[Mapping[str, str]] = {
-    "output_throughput": "seconds_per_token",
-    "total_token_throughput": "seconds_per_token_read_or_written",
-    "request_throughput": "seconds_per_request",
-    "request_goodput": "seconds_per_good_request",
-    "acceptance_length": "steps_per_token",
-    "engine_step_rate": "seconds_per_step",
-    "batch_occupancy": "steps_per_request",
-}
-"""What one over a metric is called, for tools that know only that lower is better."""
 
 WRONG_TOKENS: Final = "contract.wrong_tokens"
 """Requests whose greedy tokens differ, beyond near ties, without graphs and drafts."""

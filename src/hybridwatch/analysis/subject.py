@@ -13,7 +13,6 @@ from hybridwatch.metrics import (
     CAPACITY_METRICS,
     DUET_CPU_TIME,
     DUET_CURVE_AREA,
-    MEMORY_METRICS,
     METRICS,
     REQUEST_BLOCKS,
     START_METRICS,
@@ -28,7 +27,9 @@ _CATALOGUE_ORDER: Final = {metric.id: place for place, metric in enumerate(METRI
 HOST_METRICS: Final = frozenset(
     {"host_syncs_per_step", "host_sync_time", "host_sync_share", "metadata_build_time"}
 )
-MEMORY_SUBJECTS: Final = frozenset({*MEMORY_METRICS, *CAPACITY_METRICS, REQUEST_BLOCKS})
+MEMORY_SUBJECTS: Final = frozenset(
+    {"memory_growth", "resident_memory", "peak_memory", *CAPACITY_METRICS, REQUEST_BLOCKS}
+)
 """Measured since trials read memory; earlier ones have none of them."""
 _DUET_METRICS: Final = frozenset({DUET_CPU_TIME, DUET_CURVE_AREA})
 _TAIL_METRICS: Final = frozenset({"ttft", "itl", "e2el", "host_sync_time"})

@@ -24,7 +24,7 @@ from typing import Any, Final
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.document import DocumentNode, ForeignDocument, read_folder
 from hybridwatch.formats.read.foreign import ForeignRun, build_trial, is_metric
-from hybridwatch.metrics import INVERSES, Unit
+from hybridwatch.metrics import Unit
 from hybridwatch.records.identity import Testbed
 from hybridwatch.records.run import UNKNOWN, Failure, Sample, Trial
 
@@ -38,6 +38,16 @@ _OWN_UNITS: Final = {
     **dict.fromkeys(("peakmem", "mem"), "bytes"),
 }
 """The unit of what asv measures itself; that of a ``track_`` its author states."""
+INVERSES: Final[Mapping[str, str]] = {
+    "output_throughput": "seconds_per_token",
+    "total_token_throughput": "seconds_per_token_read_or_written",
+    "request_throughput": "seconds_per_request",
+    "request_goodput": "seconds_per_good_request",
+    "acceptance_length": "steps_per_token",
+    "engine_step_rate": "seconds_per_step",
+    "batch_occupancy": "steps_per_request",
+}
+"""What one over a metric is called, for tools that know only that lower is better."""
 _INVERSE: Final = {
     INVERSES[metric]: metric for metric in ("output_throughput", "request_throughput")
 }

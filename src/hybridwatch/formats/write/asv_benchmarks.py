@@ -25,7 +25,8 @@ from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.run_noise import REACH
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.metrics import INVERSES, Direction, Kind, Metric, Unit, find_metric
+from hybridwatch.formats.read.asv import INVERSES
+from hybridwatch.metrics import Direction, Kind, Metric, Unit, find_metric
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 
 BUILD_VARIABLE: Final = "HYBRIDWATCH_BUILD"
