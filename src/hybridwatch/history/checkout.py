@@ -8,7 +8,7 @@ from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:  # it waits for scipy.stats, which few screens need
-    from hybridwatch.analysis.calibration.figure import Calibration
+    from hybridwatch.analysis.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)

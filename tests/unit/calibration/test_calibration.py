@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import at_least, at_most
 from hybridwatch.analysis.paired_proportion import Pairs
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
@@ -19,6 +17,7 @@ from hybridwatch_lab.calibration import (
     accuracy,
     asv_files,
     comparisons,
+    figure,
     laboratory,
     online,
     reports,
@@ -30,6 +29,7 @@ from hybridwatch_lab.calibration import (
     synthetic,
 )
 from hybridwatch_lab.calibration.__main__ import EXPERIMENTS
+from hybridwatch_lab.calibration.figure import at_least, at_most
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.rivals import (
     Alarm,

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.calibration.figure import at_most, share
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
@@ -18,6 +17,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store import write_run
 from hybridwatch_lab.calibration import nights, reports, run_worlds
 from hybridwatch_lab.calibration.families import correlations_in
+from hybridwatch_lab.calibration.figure import at_most, share
 from hybridwatch_lab.calibration.laboratory import Laboratory
 from hybridwatch_lab.calibration.simulated import SimulatedSession, rates_run
 from hybridwatch_lab.calibration.sweeps import CHANGES, even, page, simulated, slower, tilted

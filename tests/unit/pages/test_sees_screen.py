@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.calibration.figure import Calibration, Figure, at_most, read_calibration
+from hybridwatch.analysis.calibration import (
+    Bound,
+    Calibration,
+    Figure,
+    FigurePromise,
+    read_calibration,
+)
 from hybridwatch.analysis.detection import ControlReading, Detection, find_detection
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import open_index
@@ -180,7 +186,9 @@ def test_calibration_is_shown_as_the_file_has_it(tmp_path: Path) -> None:
 
 
 def test_a_promise_that_is_not_kept_is_loud(tmp_path: Path) -> None:
-    broken = Figure("x", "no change called one", 0.2, 0.1, 0.3, 100, bound=at_most(0.05))
+    broken = Figure(
+        "x", "no change called one", 0.2, 0.1, 0.3, 100, bound=Bound(0.05, FigurePromise.MOST)
+    )
     found = Calibration("python -m x", (("One", (broken, replace(broken, value=0.01))),))
     document = view(tmp_path, "sees", Checkout(calibration=lambda: found))
     (loud,) = notices(document)

@@ -6,12 +6,12 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import at_least, part, percent
 from hybridwatch.analysis.paired_proportion import Pairs
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch_lab.calibration import figure
 from hybridwatch_lab.calibration.comparisons import found
+from hybridwatch_lab.calibration.figure import at_least, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.reports import Judge
 from hybridwatch_lab.calibration.rivals import ANSWER_RULES

@@ -15,14 +15,14 @@ import numpy as np
 from asv_runner.statistics import compute_stats
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.median_interval import change_between
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
 from hybridwatch.analysis.verdict import Interval, Report, Verdict
 from hybridwatch.records.run import KEPT_CONFIDENCE, Run, Sample
+from hybridwatch_lab.calibration import figure
+from hybridwatch_lab.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.simulated import Array, SimulatedSession, rates_run
 

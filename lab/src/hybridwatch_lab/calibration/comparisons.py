@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import find_metric
+from hybridwatch_lab.calibration import figure
+from hybridwatch_lab.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.reports import Judge, report_on
 from hybridwatch_lab.calibration.rivals import RATE_RULES, RateRule

@@ -19,7 +19,6 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration.figure import at_most, percent, share
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import judge_together
 from hybridwatch.analysis.report import build_report
@@ -27,6 +26,7 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import Kind
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch_lab.calibration.accuracy import two_sides
+from hybridwatch_lab.calibration.figure import at_most, percent, share
 from hybridwatch_lab.calibration.laboratory import Laboratory
 from hybridwatch_lab.calibration.reports import report_on
 from hybridwatch_lab.calibration.simulated import answers_run

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration.figure import CONFIDENCE, Figure, FigureForm, FigurePromise
+from hybridwatch.analysis.calibration import CONFIDENCE, Figure, FigureForm, FigurePromise
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration.figure import at_most, share
 from hybridwatch.analysis.judge import FIRST_LEVEL, judge_together
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch_lab.calibration.families import BLOCKS, NINE, SPREADS
+from hybridwatch_lab.calibration.figure import at_most, share
 from hybridwatch_lab.calibration.laboratory import Laboratory
 from hybridwatch_lab.calibration.reports import report_on
 from hybridwatch_lab.calibration.simulated import Array

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.random import Generator
 
 from hybridwatch.analysis import signed_rank
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import at_least, at_level, part, percent
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, judge_together
 from hybridwatch.analysis.machine_state import BLOCKS
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Comparison, Verdict
+from hybridwatch_lab.calibration import figure
+from hybridwatch_lab.calibration.figure import at_least, at_level, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.sessions import (
     SAME,

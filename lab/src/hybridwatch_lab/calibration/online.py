@@ -12,9 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import Bound, Figure, at_least, at_most, percent
-from hybridwatch_lab.calibration import simulated
+from hybridwatch_lab.calibration import figure, simulated
+from hybridwatch_lab.calibration.figure import Bound, Figure, at_least, at_most, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.rivals import FIELD, Alarm, Detector, ours
 from hybridwatch_lab.calibration.simulated import Array, RecordedNoise

@@ -8,13 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch.analysis.change_point import History
 from hybridwatch.analysis.change_point.examine import examine
 from hybridwatch.analysis.change_point.place import FEWEST, find_onset
 from hybridwatch.metrics import Kind
-from hybridwatch_lab.calibration import simulated
+from hybridwatch_lab.calibration import figure, simulated
+from hybridwatch_lab.calibration.figure import Figure, at_least, at_most, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.simulated import Array, RecordedNoise
 

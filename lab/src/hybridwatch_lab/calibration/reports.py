@@ -15,8 +15,6 @@ import numpy as np
 from numpy.random import Generator
 
 from hybridwatch.analysis import rank, signed_rank
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import at_most, part, percent
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, judge_together
 from hybridwatch.analysis.one_side import OneSide
@@ -26,7 +24,8 @@ from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, learned_noise
 from hybridwatch.analysis.verdict import BY_START, Comparison, Report, Summary, Verdict
 from hybridwatch.metrics import Metric
 from hybridwatch.records.run import Run
-from hybridwatch_lab.calibration import simulated
+from hybridwatch_lab.calibration import figure, simulated
+from hybridwatch_lab.calibration.figure import at_most, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.simulated import (
     Array,

@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import at_level, at_most, part, percent
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.metrics import Metric
+from hybridwatch_lab.calibration import figure
+from hybridwatch_lab.calibration.figure import at_level, at_most, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.reports import (
     RUN_METRICS,

@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import Figure, at_most, percent
 from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.run import InterimAnalyses
+from hybridwatch_lab.calibration import figure
 from hybridwatch_lab.calibration.comparisons import found as beyond_noise
+from hybridwatch_lab.calibration.figure import Figure, at_most, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.reports import report_on
 

@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import Figure, at_most
-from hybridwatch_lab.calibration import simulated
+from hybridwatch_lab.calibration import figure, simulated
+from hybridwatch_lab.calibration.figure import Figure, at_most
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection
 from hybridwatch_lab.calibration.rivals import Detector, ours
 from hybridwatch_lab.calibration.simulated import Array

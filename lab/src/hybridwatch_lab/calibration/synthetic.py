@@ -9,11 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.calibration import figure
-from hybridwatch.analysis.calibration.figure import at_least, at_most, part, percent
 from hybridwatch.analysis.change_point.examine import examine
 from hybridwatch.metrics import Kind
-from hybridwatch_lab.calibration import simulated
+from hybridwatch_lab.calibration import figure, simulated
+from hybridwatch_lab.calibration.figure import at_least, at_most, part, percent
 from hybridwatch_lab.calibration.laboratory import Laboratory, LabSection, LabTable
 from hybridwatch_lab.calibration.rivals import Alarm, Detector, ours
 from hybridwatch_lab.calibration.simulated import Array, RecordedNoise

@@ -23,7 +23,7 @@ from hybridwatch.scenarios.validation import refusing_toml
 from hybridwatch.system.home import home_or_shipped, is_extending, layers
 
 if TYPE_CHECKING:
-    from hybridwatch.analysis.calibration.figure import Calibration
+    from hybridwatch.analysis.calibration import Calibration
 
 DEFAULT: Final = Path("ci") / "gate.toml"
 """The policy of a checkout."""
@@ -173,6 +173,6 @@ def checkout_here() -> Checkout:
 
 
 def _calibration(path: Path) -> "Calibration | None":
-    from hybridwatch.analysis.calibration.figure import read_calibration  # waits for scipy.stats
+    from hybridwatch.analysis.calibration import read_calibration  # waits for scipy.stats
 
     return read_calibration(path)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hybridwatch.analysis.calibration.figure import Calibration, Figure, FigureForm, share
+from hybridwatch.analysis.calibration import Calibration, Figure, FigureForm, share
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural

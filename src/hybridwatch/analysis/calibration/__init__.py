@@ -1,1 +1,0 @@
-"""Figures of how often our own rules are right, as ``docs/calibration.json`` has them."""
