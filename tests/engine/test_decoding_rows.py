@@ -85,7 +85,7 @@ def memory(pool):
         before = begin_memory(context)
         run_prelude(context)
         drive(engine, [LOAD])
-        samples = (*samples_of_memory(before, context), *read_capacity(context).samples)
+        samples = (*samples_of_memory(before, context), *read_capacity(context)[0])
         return {one.metric: one.values[0] for one in samples}
 
     yield told

@@ -273,9 +273,10 @@ def compare_exact(
         *doubt.about_constancy("baseline", left.values),
         *doubt.about_constancy("contender", right.values),
     )
+    varies = any(len(set(side.values)) > 1 for side in (left, right))
     if left.center == right.center == 0:
         verdict = Verdict.EQUIVALENT
-    elif left.center == right.center or (left.center and right.center and _varies(left, right)):
+    elif left.center == right.center or (left.center and right.center and varies):
         verdict = Verdict.INCONCLUSIVE
     elif draft.metric.better.is_worse(right.center - left.center):
         verdict = Verdict.REGRESSION
@@ -285,10 +286,6 @@ def compare_exact(
         draft, verdict=verdict, test="exact", design=Design.EXACT, assumption=assumption
     )
     return doubt.added(judged, *doubts)
-
-
-def _varies(*sides: Summary) -> bool:
-    return any(len(set(side.values)) > 1 for side in sides)
 
 
 def _compare_answers(draft: Comparison, left: Answers, right: Answers) -> Comparison:

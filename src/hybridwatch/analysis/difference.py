@@ -193,9 +193,12 @@ class Culprits:
 
 def culprit_between(good: OneSide, bad: OneSide) -> Culprits:
     """List what differs between the last side that was good and the first that was bad."""
-    facts = (fact for fact in facts_between(good, bad) if fact.differs)
-    commits = _range(_read_revision(good), _read_revision(bad))
-    return Culprits(good, bad, commits, tuple(map(_named, facts)))
+    facts = tuple(
+        replace(fact, what="packages (lock)") if fact.what == "lock" else fact
+        for fact in facts_between(good, bad)
+        if fact.differs
+    )
+    return Culprits(good, bad, _range(_read_revision(good), _read_revision(bad)), facts)
 
 
 def commits_between(old: str, new: str) -> CommitRange | None:
@@ -240,7 +243,3 @@ def _find_revision(version: str) -> str:
         return between[3]
     tagged = _TAGGED.fullmatch(version)
     return f"v{tagged[1]}" if tagged else ""
-
-
-def _named(fact: Fact) -> Fact:
-    return replace(fact, what="packages (lock)") if fact.what == "lock" else fact

@@ -96,7 +96,11 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
     yield from _about_noise(draft)
     if not pair.repeats:
         yield from doubt_machine_states(pair)
-    yield from _about_broken(sum(side.broken for side in pair.sides))
+    if broken := sum(side.broken for side in pair.sides):
+        yield (
+            f"{broken} trial(s) left out because of values that are no finite numbers: "
+            "look at their raw samples."
+        )
     yield from _about_unsupported(pair)
     if all(side.summary is not None for side in pair.sides):
         yield from _about_trials(pair)
@@ -232,14 +236,6 @@ def _about_noise(draft: Comparison) -> Iterator[str]:
         f"Runs of these builds scatter by {100 * draft.noise:.1f} % from one to the next, so "
         f"{counts}: confirm by one run with both builds."
     )
-
-
-def _about_broken(broken: int) -> Iterator[str]:
-    if broken:
-        yield (
-            f"{broken} trial(s) left out because of values that are no finite numbers: "
-            "look at their raw samples."
-        )
 
 
 def about_constancy(name: str, values: Sequence[float]) -> Iterator[str]:

@@ -300,17 +300,12 @@ def noisy_p(metrics: Sequence[Metric], rows: Sequence[BlockRow]) -> tuple[tuple[
     first = [at for at, metric in enumerate(metrics) if metric.id == DECIDES]
     then = [at for at, metric in enumerate(metrics) if metric.id != DECIDES]
     found: dict[int, tuple[Tail, Tail]] = {}
-    bars = (1.0, 1.0)
-    if first:
-        tails = flip_p([rows[at] for at in first])
-        found.update(zip(first, (_held_to(pair, (0.0, 0.0)) for pair in tails), strict=True))
-        bars = (
-            max(worse.adjusted for worse, _ in tails),
-            max(better.adjusted for _, better in tails),
-        )
-    if then:
-        tails = flip_p([rows[at] for at in then])
-        found.update(zip(then, (_held_to(pair, bars) for pair in tails), strict=True))
+    bars = (0.0, 0.0) if first else (1.0, 1.0)
+    for part in filter(None, (first, then)):
+        tails = flip_p([rows[at] for at in part])
+        found.update(zip(part, (_held_to(pair, bars) for pair in tails), strict=True))
+        worst, best = zip(*tails, strict=True)
+        bars = max(one.adjusted for one in worst), max(one.adjusted for one in best)
     return tuple(found[at] for at in range(len(rows)))
 
 

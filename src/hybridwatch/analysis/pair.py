@@ -53,25 +53,32 @@ _KEPT: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
-    """One side, one number per trial.
+class ReducedSide:
+    """One side of a subject, one number per trial.
 
     Attributes:
+        name: ``baseline`` or ``contender`` in a pair.
+        failures: Trials of the phase that gave no measurement, warm-ups included.
         values: In order of measurement; base units. For a proportion every document's 1.0 or
             0.0 of the first trial.
         by_trial: One number per trial by its index; for a proportion the share of right answers.
+        summary: ``None`` without a value.
         broken: Trials left out because a value was no finite number.
         interval: Of the one value, a positive median of samples that were not kept.
     """
 
+    name: str
+    side: OneSide
     trials: tuple[Trial, ...]
+    failures: int
     values: tuple[float, ...]
     by_trial: Mapping[int, float]
+    summary: Summary | None
     broken: int
     interval: Interval | None
 
 
-def reduce_side(side: OneSide, subject: Subject) -> Reduced:
+def reduce_side(side: OneSide, subject: Subject, name: str = "") -> ReducedSide:
     """Reduce every counting trial of a side that has a value of the metric to one number."""
     trials = side.trials(subject.phase)
     series = [(trial.index, found) for trial in trials if (found := _values(trial, subject))]
@@ -82,7 +89,30 @@ def reduce_side(side: OneSide, subject: Subject) -> Reduced:
     documents = whole[0][1] if whole and subject.metric.kind is Kind.PROPORTION else None
     values = tuple(by_trial.values() if documents is None else documents)
     interval = _interval(trials, subject) if len(values) == 1 else None
-    return Reduced(trials, values, by_trial, len(series) - len(whole), interval)
+    return ReducedSide(
+        name=name,
+        side=side,
+        trials=trials,
+        failures=len(side.failures(subject.phase)),
+        values=values,
+        by_trial=by_trial,
+        summary=_compute_summary(subject.metric, values),
+        broken=len(series) - len(whole),
+        interval=interval,
+    )
+
+
+def _compute_summary(metric: Metric, values: Sequence[float]) -> Summary | None:
+    if not values:
+        return None
+    match metric.kind:
+        case Kind.EXACT:
+            worst = max if metric.better is Direction.LOWER else min
+            return Summary(worst(values), tuple(values))
+        case Kind.PROPORTION:
+            return Summary(float(np.mean(values)), tuple(values))
+        case Kind.COUNT | Kind.RATE | Kind.TIME:
+            return Summary(float(np.median(values)), tuple(values))
 
 
 def _interval(trials: Iterable[Trial], subject: Subject) -> Interval | None:
@@ -207,23 +237,6 @@ def _in_turn(left: tuple[Trial, ...], right: tuple[Trial, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ReducedSide:
-    """One side of a subject.
-
-    ``failures`` of its phase gave no measurement, warm-ups included. Trials of which a value was no
-    finite number are ``broken``. ``summary`` is ``None`` without a value.
-    """
-
-    name: str
-    side: OneSide
-    trials: tuple[Trial, ...]
-    failures: int
-    summary: Summary | None
-    broken: int
-    interval: Interval | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Pair:
     """Two sides of one subject.
 
@@ -283,42 +296,14 @@ class Pair:
 
 def build_pair(subject: Subject, baseline: OneSide, contender: OneSide) -> Pair:
     """Reduce every trial of two sides to the subject's statistic, once."""
-    reduced = [reduce_side(side, subject) for side in (baseline, contender)]
-    left, right = (
-        ReducedSide(
-            name,
-            side,
-            found.trials,
-            len(side.failures(subject.phase)),
-            compute_summary(subject.metric, found.values),
-            found.broken,
-            found.interval,
-        )
-        for name, side, found in zip(
-            ("baseline", "contender"), (baseline, contender), reduced, strict=True
-        )
-    )
+    left = reduce_side(baseline, subject, "baseline")
+    right = reduce_side(contender, subject, "contender")
     blocks = None
     if subject.metric.kind.has_noise:
-        by_trial = (found.by_trial for found in reduced)
-        blocks = build_blocks(baseline, contender, subject.phase, *by_trial)
+        blocks = build_blocks(baseline, contender, subject.phase, left.by_trial, right.by_trial)
     return Pair(subject, left, right, blocks)
 
 
 def summarize(subject: Subject, side: OneSide) -> Summary | None:
     """Reduce one side to its center and the numbers behind it; ``None`` when it has none."""
-    return compute_summary(subject.metric, reduce_side(side, subject).values)
-
-
-def compute_summary(metric: Metric, values: Sequence[float]) -> Summary | None:
-    """Give one number per trial a center; ``None`` without a number."""
-    if not values:
-        return None
-    match metric.kind:
-        case Kind.EXACT:
-            worst = max if metric.better is Direction.LOWER else min
-            return Summary(worst(values), tuple(values))
-        case Kind.PROPORTION:
-            return Summary(float(np.mean(values)), tuple(values))
-        case Kind.COUNT | Kind.RATE | Kind.TIME:
-            return Summary(float(np.median(values)), tuple(values))
+    return reduce_side(side, subject).summary

@@ -82,12 +82,12 @@ def learned_noise(series: Iterable[tuple[Metric, Sequence[float]]]) -> list[floa
         (one.largest / one.usual for metric, one in found if one and one.largest > metric.bound),
         default=0.0,
     )
-    return [
-        None
-        if one is None
-        else _for_the_worse(metric, max(one.largest, factor * one.usual)) / REACH
-        for metric, one in found
-    ]
+    learned: list[float | None] = []
+    for metric, one in found:
+        apart = 0.0 if one is None else max(one.largest, factor * one.usual)
+        worse = -math.expm1(-apart) if metric.better.is_worse(-1.0) else math.expm1(apart)
+        learned.append(None if one is None else worse / REACH)
+    return learned
 
 
 def _find_spread(metric: Metric, centers: Sequence[float]) -> _Spread | None:
@@ -125,10 +125,6 @@ def _find_levels(values: _Array) -> list[_Array]:
     if not at or gaps[at] <= 0:
         return [values]
     return [*_find_levels(values[:at]), *_find_levels(values[at:])]
-
-
-def _for_the_worse(metric: Metric, apart: float) -> float:
-    return -math.expm1(-apart) if metric.better.is_worse(-1.0) else math.expm1(apart)
 
 
 def least_noise(metric: Metric) -> float:

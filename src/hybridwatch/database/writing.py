@@ -41,7 +41,7 @@ from hybridwatch.errors import DatabaseError
 from hybridwatch.system.guard import end_with_parent
 from hybridwatch.system.python_command import python_command
 
-Named: TypeAlias = tuple[str, Listed]
+NamedRecord: TypeAlias = tuple[str, Listed]
 """A record's name and where it lies."""
 _STANDING: Final = select(RULES.c.digest)
 _OF_SERIES: Final = tuple(SERIES.c.keys()[1:-2])
@@ -229,7 +229,7 @@ def _in_parts(items: Sequence[Any], length: int = _AT_A_TIME) -> Iterable[Sequen
 
 def find_new(
     database: Database, results: Path, rules: str, *, judged: bool, rebuild: bool = False
-) -> tuple[Mapping[str, Listed], Sequence[Named]]:
+) -> tuple[Mapping[str, Listed], Sequence[NamedRecord]]:
     """List a store, and what of it the database lacks; what is listed no more is taken out.
 
     ``judged`` is whether a record of which only the head is known counts as lacking. What other
@@ -284,7 +284,7 @@ _HANDED_AT_ONCE: Final = 8
 
 
 def judged_by_all(
-    records: Sequence[Named], say: Callable[[int, int], None]
+    records: Sequence[NamedRecord], say: Callable[[int, int], None]
 ) -> Iterator[RecordRows]:
     """Read and judge records in their order; ``say`` is called with how many are read so far."""
     processes = os.cpu_count() or 1
@@ -299,7 +299,7 @@ def judged_by_all(
             ending.callback(worker.end)
             workers.put(worker)
 
-        def read(part: Sequence[Named]) -> list[RecordRows]:
+        def read(part: Sequence[NamedRecord]) -> list[RecordRows]:
             worker = workers.get()
             try:
                 return worker.read(part)
@@ -320,7 +320,7 @@ class _Worker:
             stdout=subprocess.PIPE,
         )
 
-    def read(self, part: Sequence[Named]) -> list[RecordRows]:
+    def read(self, part: Sequence[NamedRecord]) -> list[RecordRows]:
         """Give the rows of some records; they are read here if the process is gone."""
         pipes = self._process
         assert pipes.stdin is not None  # noqa: S101 (as it was started)
@@ -356,7 +356,7 @@ def _work(parent: int) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
-            part: list[Named] = pickle.load(sys.stdin.buffer)  # noqa: S301 (our own process)
+            part: list[NamedRecord] = pickle.load(sys.stdin.buffer)  # noqa: S301 (our own process)
         except EOFError:
             return
         pickle.dump(list(starmap(read_rows, part)), answers)

@@ -30,7 +30,6 @@ from hybridwatch.measurement.accuracy.harness import LmEval
 from hybridwatch.metrics import START_TIME
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.records.readings import CLOCK_DIGITS
-from hybridwatch.scenarios.engine import EngineArgs
 from hybridwatch.scenarios.fixes import NO_FIX, list_parts, start_fixes
 from hybridwatch.scenarios.scenario import Scenario
 
@@ -126,11 +125,14 @@ class EnginePool:
         side = self.sides[number]
         spec = side.spec
         model = find_checkpoint(self.scenario, spec, self.models)
+        engine = self.scenario.engine
+        if side.model_runner is not None:
+            engine = engine.model_copy(update={"model_runner": side.model_runner})
         launch = Launch(
             python=unspaced_interpreter(spec, self.work),
             model=model.folder,
             served_name=self.scenario.model,
-            engine=_on_runner(self.scenario.engine, side),
+            engine=engine,
             graph_replay=spec.accelerator == "cpu",
             fixes=spec.switches | _at_start(side),
             environment=spec.env,
@@ -358,12 +360,6 @@ def _place(side: BuildRequest) -> str:
     switches = "".join(f"{'+' if on else '~'}{fix}" for fix, on in _at_start(side).items())
     planted = "".join(f"+{fault}" for fault in _faults_at_start(side))
     return f"{side.engine_name}{switches}{planted}"
-
-
-def _on_runner(engine: EngineArgs, side: BuildRequest) -> EngineArgs:
-    if side.model_runner is None:
-        return engine
-    return engine.model_copy(update={"model_runner": side.model_runner})
 
 
 def _from_code(side: BuildRequest) -> dict[str, Any]:

@@ -6,7 +6,6 @@ load and a few more requests show; at least ``LEAST_GROWTH``.
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
 import httpx
@@ -82,20 +81,16 @@ def _count_requests(trial: TrialContext) -> int:
     return workload.generation.prompts + sum(len(wave.requests) for wave in waves)
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What a trial says of the cache; ``unsupported`` has metrics that it cannot, with a reason."""
+def read_capacity(trial: TrialContext) -> tuple[tuple[Sample, ...], dict[str, str]]:
+    """Read what fits into the cache of an engine at rest, and how much of that one request takes.
 
-    samples: tuple[Sample, ...] = ()
-    unsupported: tuple[tuple[str, str], ...] = ()
-
-
-def read_capacity(trial: TrialContext) -> Capacity:
-    """Ask one engine at rest what fits into its cache, and how much of that one request takes."""
+    The second of the pair has the metrics that the engine does not support, with the reason.
+    Several engines have no one cache.
+    """
     engine = trial.engine
     args = engine.server.launch.engine
     if args.disaggregated or args.data_parallel_size > 1:
-        return Capacity()
+        return (), {}
     engine.control.drain()
     try:
         found = engine.control.read_capacity()
@@ -103,9 +98,8 @@ def read_capacity(trial: TrialContext) -> Capacity:
         if (request := build_request(trial, MORE_REQUESTS)) is not None:
             values[REQUEST_BLOCKS] = count_blocks(engine, request) - found["held"]
     except MeasurementError as error:
-        reason = str(error)
-        return Capacity(unsupported=tuple((name, reason) for name in CAPACITY_METRICS))
-    return Capacity(tuple(Sample(name, (float(value),)) for name, value in values.items()))
+        return (), dict.fromkeys(CAPACITY_METRICS, str(error))
+    return tuple(Sample(name, (float(value),)) for name, value in values.items()), {}
 
 
 def build_request(trial: TrialContext, number: int = 0) -> PlannedRequest | None:

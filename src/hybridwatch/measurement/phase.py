@@ -10,12 +10,12 @@ from hybridwatch.engines.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.completions import (
     Reply,
+    count_grammar_breaks,
     count_wrong_streams,
     is_another,
     unrepeated,
     with_streams,
 )
-from hybridwatch.measurement.grammars import count_grammar_breaks
 from hybridwatch.measurement.load import (
     TrialContext,
     run_load,
@@ -319,11 +319,11 @@ def _performance(trial: TrialContext) -> TrialResult:
     if loaded.made is not None:
         samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
     samples += samples_of_memory(held, trial)
-    capacity = read_capacity(trial)
+    capacity, unsupported = read_capacity(trial)
     return TrialResult(
-        (*samples, *capacity.samples, *samples_of_start(trial)),
+        (*samples, *capacity, *samples_of_start(trial)),
         client_result=loaded.result,
-        unsupported=dict(capacity.unsupported),
+        unsupported=unsupported,
     )
 
 

@@ -104,7 +104,7 @@ class PhasedRun:
         self._over: set[int] = set()
         self._folders = ExitStack()
         self.steps = plan_steps(
-            [_phases_left(one) for one in requests],
+            [tuple(dict.fromkeys(trial.phase for trial in one.left)) for one in requests],
             group_sizes([_memory(one) for one in requests], free_memory().bytes),
         )
 
@@ -189,7 +189,3 @@ class PhasedRun:
 def _memory(request: SessionRequest) -> int:
     build = request.sides[0].spec
     return Needs.of(request.scenario, [build] * list_engines(request.sides)).memory
-
-
-def _phases_left(request: SessionRequest) -> tuple[Phase, ...]:
-    return tuple(dict.fromkeys(one.phase for one in request.left))

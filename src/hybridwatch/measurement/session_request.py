@@ -108,7 +108,7 @@ class SessionRequest:
     @property
     def made(self) -> tuple[Trial, ...]:
         """The trials of the earlier run that count, numbered from the start."""
-        kept = () if self.earlier is None else _wholecount_rounds(self.earlier)
+        kept = () if self.earlier is None else _list_whole_rounds(self.earlier)
         if self.budget is not None:
             kept = tuple(one for one in kept if one.phase not in TIMED_PHASES)
         return tuple(replace(one, index=at) for at, one in enumerate(kept))
@@ -119,7 +119,7 @@ def is_stopped(run: Run) -> bool:
     return any(one.failure is not None and one.failure.was_stopped for one in run.trials)
 
 
-def _wholecount_rounds(run: Run) -> tuple[Trial, ...]:
+def _list_whole_rounds(run: Run) -> tuple[Trial, ...]:
     """The trials of rounds that every side has made, in their order."""
     rounds, seen = count_rounds(run), Counter[tuple[Phase, int]]()
     kept: list[Trial] = []

@@ -7,30 +7,14 @@ record does not say that a fix was taken out on purpose, the engines decide.
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
-from hybridwatch.records.identity import FixState
+from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.fixes import FIX_PARTS, FIXES
 
 AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 """States in which an engine has a fix."""
 _PUT_IN: Final = re.compile(r"\+([^~+]+)")
-
-
-class Engine(Protocol):
-    """What must be known of an engine; an ``EngineBuild`` is one."""
-
-    @property
-    def label(self) -> str:
-        """Its build with the switches."""
-
-    @property
-    def release(self) -> str:
-        """Its vLLM release."""
-
-    @property
-    def fixes(self) -> Mapping[str, FixState]:
-        """Its fixes, as probed."""
 
 
 class Role(Enum):
@@ -51,7 +35,9 @@ class Role(Enum):
         return self in {Role.KNOWN_BAD, Role.PLANTED}
 
 
-def name_role(baseline: Engine, contender: Engine, *, known_bad: bool | None = None) -> Role:
+def name_role(
+    baseline: EngineBuild, contender: EngineBuild, *, known_bad: bool | None = None
+) -> Role:
     """Say what a run of two engines is for; ``known_bad`` is as the record says, if it does."""
     if known_bad is not False and is_known_bad(baseline, contender):
         return Role.KNOWN_BAD
@@ -60,7 +46,7 @@ def name_role(baseline: Engine, contender: Engine, *, known_bad: bool | None = N
     return Role.A_A if _is_same(baseline, contender) else Role.COMPARISON
 
 
-def is_known_bad(baseline: Engine, contender: Engine) -> bool:
+def is_known_bad(baseline: EngineBuild, contender: EngineBuild) -> bool:
     """Whether the contender is the baseline of the same release with fixes switched off.
 
     Between two releases a lost fix is the worst of news, and so is one that is gone from the code
@@ -77,12 +63,12 @@ def is_known_bad(baseline: Engine, contender: Engine) -> bool:
     )
 
 
-def _is_switched(baseline: Engine, contender: Engine, fix: str) -> bool:
+def _is_switched(baseline: EngineBuild, contender: EngineBuild, fix: str) -> bool:
     off = contender.fixes.get(fix) is FixState.REVERTED
     return off or baseline.fixes[fix] is FixState.APPLIED
 
 
-def lost_fixes(baseline: Engine, contender: Engine) -> tuple[str, ...]:
+def lost_fixes(baseline: EngineBuild, contender: EngineBuild) -> tuple[str, ...]:
     """Name the fixes that the baseline has and the contender has not, in order of their names."""
     before, after = baseline.fixes, contender.fixes
     return tuple(
@@ -92,13 +78,13 @@ def lost_fixes(baseline: Engine, contender: Engine) -> tuple[str, ...]:
     )
 
 
-def planted_in(engine: Engine) -> tuple[str, ...]:
+def planted_in(engine: EngineBuild) -> tuple[str, ...]:
     """Name the faults that an engine's label puts in: whatever it adds that is no fix."""
     words = _PUT_IN.findall(engine.label)
     return tuple(word for word in words if word not in FIXES and word not in engine.fixes)
 
 
-def _is_same(baseline: Engine, contender: Engine) -> bool:
+def _is_same(baseline: EngineBuild, contender: EngineBuild) -> bool:
     return (
         baseline.label == contender.label
         and baseline.release == contender.release

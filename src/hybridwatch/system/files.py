@@ -39,17 +39,12 @@ def make_folder(folder: Path) -> None:
         _sync(folder.parent)
 
 
-def create(path: Path, content: bytes, made: list[Path]) -> None:
-    """Make a file appear whole under a new name, in a folder that is there.
-
-    Something that has the name stays, with a ``FileExistsError``. ``made`` gets the path the moment
-    the file has its name, whatever happens then.
-    """
-    create_all([(path, content)], made)
-
-
 def create_all(files: Sequence[tuple[Path, bytes]], made: list[Path]) -> None:
-    """Make files appear as ``create`` does, in their order; the disk is waited for together."""
+    """Make files appear whole under new names, in their order, in folders that are there.
+
+    Something that has a name stays, with a ``FileExistsError``. ``made`` gets each path the moment
+    its file has its name, whatever happens then. The disk is waited for together.
+    """
     halves = [path.with_name(hidden("half")) for path, _ in files]
     try:
         for half, (_, content) in zip(halves, files, strict=True):

@@ -128,8 +128,9 @@ def test_of_a_sweep_nothing_is_read():
 
 def test_the_cache_at_rest_is_told_with_what_one_request_holds_of_it(monkeypatch):
     monkeypatch.setattr(memory, "count_blocks", lambda _engine, request: len(request.prompt))
-    found = read_capacity(a_trial(told=TOLD))
-    assert {one.metric: one.values for one in found.samples} == {
+    samples, unsupported = read_capacity(a_trial(told=TOLD))
+    assert unsupported == {}
+    assert {one.metric: one.values for one in samples} == {
         "cache_blocks": (47.0,),
         "kv_cache_tokens": (3437.0,),
         "state_bytes": (8192.0,),
@@ -139,13 +140,12 @@ def test_the_cache_at_rest_is_told_with_what_one_request_holds_of_it(monkeypatch
 
 def test_an_engine_that_does_not_tell_its_cache_is_said_to():
     found = read_capacity(a_trial(told="no pool"))
-    assert found.samples == ()
-    assert dict(found.unsupported) == dict.fromkeys(CAPACITY_METRICS, "no pool")
+    assert found == ((), dict.fromkeys(CAPACITY_METRICS, "no pool"))
 
 
 @pytest.mark.parametrize("several", [{"disaggregated": True}, {"data_parallel_size": 2}])
 def test_several_engines_have_no_one_cache(several):
-    assert read_capacity(a_trial(told=TOLD, **several)) == memory.Capacity()
+    assert read_capacity(a_trial(told=TOLD, **several)) == ((), {})
 
 
 class HoldingEngine(SteppingEngine):

@@ -10,7 +10,6 @@ from hybridwatch.analysis.subject import find_phase, list_statistics
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement import load, phase
 from hybridwatch.measurement.completions import unrepeated
-from hybridwatch.measurement.memory import Capacity
 from hybridwatch.measurement.phase import (
     CONTRACTS,
     SITES_KEPT,
@@ -97,7 +96,7 @@ def probes(monkeypatch):
         monkeypatch.setattr(module, "run_load", lambda _trial, _load: result)
     monkeypatch.setattr(phase, "begin_memory", lambda _trial: None)
     monkeypatch.setattr(phase, "samples_of_memory", lambda *_: ())
-    monkeypatch.setattr(phase, "read_capacity", lambda _trial: Capacity())
+    monkeypatch.setattr(phase, "read_capacity", lambda _trial: ((), {}))
     monkeypatch.setattr(load, "read_step_counts", lambda _server: None)
     return started
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch.errors import IngestError
-from hybridwatch.records.json_checks import check_json_size
+from hybridwatch.records.json_checks import check_json_size, cut
 
 _DEEPEST: Final = 64
 """Levels of nesting: no tool writes a third of them, and no record can be read with thousands."""
@@ -19,8 +19,6 @@ _MOST_VALUES: Final = 10_000_000
 _MOST_PARTS: Final = 4_000_000
 """Lists, objects and keys, which take up to a hundred times their bytes in memory."""
 _MOST_LINES: Final = 1_000_000
-_SHOWN: Final = 60
-"""How much of a wrong value an error message repeats."""
 LIKELY: Final = (".json", ".jsonl")
 LARGEST_COMPANION: Final = 64 * 1024**2
 _FOLDERS: Final = 256
@@ -130,10 +128,8 @@ class DocumentNode:
 
     def wrong(self, wanted: str) -> IngestError:
         """Say what was expected here, and what is here instead."""
-        text = repr(self.value)
-        shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
         prefix = f"{self.path}: " if self.path else ""
-        return IngestError(f"{prefix}expected {wanted}, found {shown}")
+        return IngestError(f"{prefix}expected {wanted}, found {cut(repr(self.value))}")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.pair import compute_summary, reduce_side
+from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.subject import Subject, list_subjects
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.serving import find_model
@@ -92,10 +92,9 @@ def build_points(run: Run) -> Iterator[ExportedPoint]:
         own = OneSide(run, side)
         for subject in list_subjects(own, own):
             reduced = reduce_side(own, subject)
-            summary = compute_summary(subject.metric, reduced.values)
-            if summary is not None:
+            if reduced.summary is not None:
                 values = tuple(reduced.by_trial.items())
-                yield ExportedPoint(run, side, subject, values, summary.center)
+                yield ExportedPoint(run, side, subject, values, reduced.summary.center)
 
 
 def render_time(run: Run) -> datetime:

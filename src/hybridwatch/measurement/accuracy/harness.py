@@ -72,15 +72,11 @@ def _answer(task: str, version: str, row: _SampleRow) -> Answer:
         doc_hash=row["doc_hash"],
         prompt_hash=row["prompt_hash"],
         target_hash=row["target_hash"],
-        prompt=_prompt(row),
+        prompt=str(row["arguments"][0][0]),
         target=str(row["target"]),
         response=str(response),
         correct=float(row[row["metrics"][0]]) == 1.0,
     )
-
-
-def _prompt(row: _SampleRow) -> str:
-    return str(row["arguments"][0][0])
 
 
 TASKS: Final = Path(__file__).parent / "tasks"
@@ -183,12 +179,20 @@ def fetch_tasks(tasks: Sequence[str], work_dir: Path) -> None:
     foreign = [name for name in tasks if _eval_name(name) == name]
     if not foreign:
         return
+    log = work_dir / _LOG
+    log.unlink(missing_ok=True)
     command = python_command("-m", _EVALUATE, *foreign)
+    process = GuardedProcess(command, log, _environment(offline=False), folder=work_dir)
     try:
-        _finish(command, work_dir, _environment(offline=False), FETCH_TIMEOUT_S)
-    except MeasurementError as error:
+        status = process.wait(FETCH_TIMEOUT_S)
+        error = _ended(status, log) if status else None
+    except TimeoutError:
+        error = _not_in_time(FETCH_TIMEOUT_S, log)
+    finally:
+        process.stop()
+    if error is not None:
         first, names = str(error).partition("; its last lines:")[0], ", ".join(foreign)
-        raise ScenarioError(f"the tasks {names} cannot be had: {first}") from None
+        raise ScenarioError(f"the tasks {names} cannot be had: {first}")
 
 
 def _eval_name(name: str) -> str:
@@ -206,22 +210,6 @@ def _environment(*, offline: bool) -> dict[str, str]:
     if offline:
         environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     return environment
-
-
-def _finish(
-    command: Sequence[str], work_dir: Path, environment: dict[str, str], timeout_s: float
-) -> None:
-    log = work_dir / _LOG
-    log.unlink(missing_ok=True)
-    process = GuardedProcess(command, log, environment, folder=work_dir)
-    try:
-        status = process.wait(timeout_s)
-    except TimeoutError:
-        raise _not_in_time(timeout_s, log) from None
-    finally:
-        process.stop()
-    if status != 0:
-        raise _ended(status, log)
 
 
 def _not_in_time(timeout_s: float, log: Path) -> MeasurementError:

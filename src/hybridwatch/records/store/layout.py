@@ -132,14 +132,9 @@ def results_above(record: Path) -> Path:
     return record.parent.parent.parent
 
 
-def list_records(results: Path, folder: Path | None = None) -> list[Path]:
-    """List the records of a store, or of one ``find_folder``, oldest run first."""
-    refreshed(results)
-    if folder is None:
-        paths = (results / RECORDS).glob(f"*/*{RECORD_SUFFIX}")
-    else:
-        paths = folder.glob(f"*{RECORD_SUFFIX}")
-    return oldest_first(paths)
+def list_records(results: Path) -> list[Path]:
+    """List the records of a store, oldest run first."""
+    return oldest_first((refreshed(results) / RECORDS).glob(f"*/*{RECORD_SUFFIX}"))
 
 
 def find_record(results: Path, key: str) -> Path:

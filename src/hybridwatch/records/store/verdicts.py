@@ -23,7 +23,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
 from hybridwatch.records.store.reader import read_file, read_run
-from hybridwatch.system.files import create, make_folder
+from hybridwatch.system.files import create_all, make_folder
 
 VERDICT_SCHEMA: Final = 1
 
@@ -131,7 +131,7 @@ def write_verdict(results: Path, verdict: StoredVerdict, contender: Run) -> Path
     make_folder(folder)
     try:
         with adding(results, [path]):
-            create(path, content, [])
+            create_all([(path, content)], [])
     except FileExistsError as error:
         if read_file(path, MOST_RECORD_BYTES) != content:
             raise RecordError(f"{path}: is there already and says something else") from error
