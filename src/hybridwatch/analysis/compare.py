@@ -17,11 +17,13 @@ from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_r
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
 from hybridwatch.analysis.median_interval import change_between
+from hybridwatch.analysis.one_side import role_between
 from hybridwatch.analysis.pair import Blocks, Pair, ReducedSide
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of, start_noise
 from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
+from hybridwatch.records.role import Role
 
 _REPEATS_EXACTLY: Final = (
     "The count is the same in every trial of a side, so it has no noise and needs no test."
@@ -199,7 +201,8 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
         case Kind.EXACT:
             judged = compare_exact(draft, left, right)
             # An engine against itself has no baseline but the rule.
-            broken = (left.center or right.center) and pair.of_one_engine
+            role = role_between(*(side.side for side in pair.sides))
+            broken = (left.center or right.center) and role is Role.A_A
             return replace(judged, verdict=Verdict.REGRESSION) if broken else judged
         case Kind.PROPORTION:
             task = pair.subject.metric.id.partition(".")[2]

@@ -89,7 +89,9 @@ def gaps(
             if age > oldest:
                 found.append(Gap(scenario, one.testbed, one, age))
         if not there:
-            found.append(_nowhere(scenario, () if policy.testbeds else here, now))
+            known = () if policy.testbeds else here
+            last = max(known, key=lambda one: one.started_at, default=None)
+            found.append(Gap(scenario, "", last, None if last is None else now - last.started_at))
     return tuple(sorted(found, key=lambda gap: (gap.scenario, gap.testbed)))
 
 
@@ -140,11 +142,6 @@ def _silent(newest: Mapping[tuple[str, str], LastMeasured], policy: Policy) -> I
     for wanted in policy.testbeds:
         if not any(fnmatchcase(testbed, wanted) for _, testbed in newest):
             yield Gap("", wanted)
-
-
-def _nowhere(scenario: str, here: Iterable[LastMeasured], now: datetime) -> Gap:
-    last = max(here, key=lambda one: one.started_at, default=None)
-    return Gap(scenario, "", last, None if last is None else now - last.started_at)
 
 
 _NIGHT: Final = timedelta(days=1)

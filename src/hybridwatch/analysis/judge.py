@@ -133,7 +133,11 @@ def _judge_twice(
     """
     judged, _ = judge_together(drafts, action_of=action_of)
     first = {_name(one): one for one in judge_together(looks[0], FIRST_LEVEL, action_of)[0]}
-    named = [one for one in looks[1] if _has_said(first[_name(one)])]
+    named = [
+        one
+        for one in looks[1]
+        if (found := _p_values(first[_name(one)])) and found.adjusted < FALSE_DISCOVERY_RATE
+    ]
     second = {_name(one): one for one in judge_together(named, action_of=action_of)[0]}
     sizes = Counter(one.family for one in judged)
     both = tuple(
@@ -147,11 +151,6 @@ def _judge_twice(
 
 def _name(one: Comparison) -> tuple[str, str]:
     return one.metric.id, one.statistic
-
-
-def _has_said(look: Comparison) -> bool:
-    found = _p_values(look)
-    return found is not None and found.adjusted < FALSE_DISCOVERY_RATE
 
 
 def _over_both(

@@ -197,7 +197,9 @@ def _in_brief_spells(slow: npt.NDArray[np.bool_]) -> int:
 
 def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:
     """Learn from what came before a session, so that a change cannot excuse itself."""
-    found, others = _differences(own, end), _differences_before(own.moments[end], alike)
+    found, moment = _differences(own, end), own.moments[end]
+    parts = [_differences(one, int(np.searchsorted(one.moments, moment))) for one in alike]
+    others = _Differences(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
     count = found.effects.size
     if count < LEARNED_FROM:
         known = max(_of_few(others), _of_few(found))
@@ -214,11 +216,6 @@ def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:
         math.sqrt(of_baseline),
         _BAR * (1 + _YOUNG / count),
     )
-
-
-def _differences_before(moment: np.int64, alike: Sequence[Sessions]) -> _Differences:
-    parts = [_differences(one, int(np.searchsorted(one.moments, moment))) for one in alike]
-    return _Differences(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
 
 
 def _of_few(found: _Differences) -> float:

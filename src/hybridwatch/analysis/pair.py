@@ -15,12 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.one_side import OneSide, role_between
+from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Interval, Summary
 from hybridwatch.metrics import Direction, Kind, Metric
-from hybridwatch.records.role import Role
 from hybridwatch.records.run import KEPT_CONFIDENCE, Phase, Sample, Trial
 
 
@@ -261,11 +260,6 @@ class Pair:
     def of_one_run(self) -> bool:
         """Whether one run measured both sides."""
         return self.baseline.side.run.id == self.contender.side.run.id
-
-    @property
-    def of_one_engine(self) -> bool:
-        """Whether one run measured one engine against itself."""
-        return role_between(self.baseline.side, self.contender.side) is Role.A_A
 
     @property
     def intervals(self) -> tuple[Interval, Interval] | None:

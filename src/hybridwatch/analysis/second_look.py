@@ -4,14 +4,14 @@ Of the reports on an unchanged engine 1 in 20 is red by chance, so of nights wit
 every fourth. A change counts only if trials on new engines show it too (``analysis/judge.py``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.judge import FIRST_LEVEL
 from hybridwatch.analysis.one_side import list_sides
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.report import Terms, report_between
-from hybridwatch.analysis.verdict import Comparison, Report, Verdict
+from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.records.run import Run
@@ -25,19 +25,16 @@ def find_reason(run: Run, policies: Iterable[Policy] = (STRICT,)) -> str:
     """
     for policy in policies:
         report = report_between(*list_sides(run), Terms(level=FIRST_LEVEL, policy=policy))
-        changed = [one for one in report.comparisons if _rests_on_noise(one)]
-        if changed and not _is_stopped_anyhow(report, changed, policy):
+        changed = [
+            one
+            for one in report.comparisons
+            if one.verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
+            and one.metric.kind.has_noise
+            and one.p_value is not None
+        ]
+        others = (consequence(c, report, policy) for c in report.comparisons if c not in changed)
+        if changed and not report.failures and Action.BLOCK not in others:
             clearest = min(changed, key=lambda one: one.p_adjusted or 0.0)
             word = "worse" if clearest.verdict is Verdict.REGRESSION else "better"
             return f"{name_of(clearest)} {numbers.change(clearest)} ({word})"
     return ""
-
-
-def _rests_on_noise(one: Comparison) -> bool:
-    changed = one.verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
-    return changed and one.metric.kind.has_noise and one.p_value is not None
-
-
-def _is_stopped_anyhow(report: Report, changed: Sequence[Comparison], policy: Policy) -> bool:
-    others = (consequence(one, report, policy) for one in report.comparisons if one not in changed)
-    return bool(report.failures) or Action.BLOCK in others

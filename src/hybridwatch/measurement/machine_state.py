@@ -83,7 +83,9 @@ class GpuWatch:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
-        ours = _our_processes() if self._readings else frozenset()
+        me = psutil.Process()
+        children = me.children(recursive=True) if self._readings else ()
+        ours = {me.pid, *(child.pid for child in children)}
         readings_by_gpu = zip(self._gpus.before, zip(*self._readings, strict=True), strict=False)
         found = (
             _summary(at, before, seen, ours) for at, (before, seen) in enumerate(readings_by_gpu)
@@ -99,11 +101,6 @@ class GpuWatch:
                     self._readings.append(read())
         finally:
             self._ready.set()
-
-
-def _our_processes() -> frozenset[int]:
-    me = psutil.Process()
-    return frozenset({me.pid, *(child.pid for child in me.children(recursive=True))})
 
 
 def _summary(
@@ -193,7 +190,12 @@ def kernel() -> float:
 
 def kernel_seconds() -> tuple[float, ...]:
     """Time every repetition of the kernel."""
-    return tuple(_timed() for _ in range(REPETITIONS))
+    found = []
+    for _ in range(REPETITIONS):
+        begin = time.perf_counter()
+        kernel()
+        found.append(round(time.perf_counter() - begin, 9))
+    return tuple(found)
 
 
 class Watch:
@@ -245,12 +247,6 @@ class _ProcessorTime:
         used = total - (self.idle - before.idle) - (self.ours - before.ours)
         # Clock ticks of ten milliseconds: a small share may come out below nothing.
         return round(min(1.0, max(0.0, used / total)), 4)
-
-
-def _timed() -> float:
-    begin = time.perf_counter()
-    kernel()
-    return round(time.perf_counter() - begin, 9)
 
 
 @lru_cache(maxsize=1)

@@ -51,10 +51,13 @@ def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tupl
     after = _read(trial.engine)
     if before is None or after is None:
         return ()
-    grown = [(after.resident - before.resident) / _count_requests(trial)]
+    workload = trial.scenario.workload
+    waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
+    requests = workload.generation.prompts + sum(len(wave.requests) for wave in waves)
+    grown = [(after.resident - before.resident) / requests]
     more = [build_request(trial, number) for number in range(MORE_REQUESTS)]
     if further := tuple(one for one in more if one is not None):
-        at_once = trial.scenario.workload.generation.max_concurrency
+        at_once = workload.generation.max_concurrency
         drive(trial.engine, [PlannedWave(further, "queue", max_concurrency=at_once)])
         if (again := _read(trial.engine)) is not None:
             grown.append((again.resident - after.resident) / len(further))
@@ -73,12 +76,6 @@ def _read(engine: LiveEngine) -> ProcessMemory | None:
     if len(known) < len(parts):
         return None
     return ProcessMemory(sum(one.resident for one in known), sum(one.peak for one in known))
-
-
-def _count_requests(trial: TrialContext) -> int:
-    workload = trial.scenario.workload
-    waves = expand(workload.prelude, workload.seed + trial.number, "prelude")
-    return workload.generation.prompts + sum(len(wave.requests) for wave in waves)
 
 
 def read_capacity(trial: TrialContext) -> tuple[tuple[Sample, ...], dict[str, str]]:

@@ -56,16 +56,11 @@ def is_known_bad(baseline: EngineBuild, contender: EngineBuild) -> bool:
     lost = lost_fixes(baseline, contender)
     # A whole is what its parts are, and lacks a switch of its own where the release lacks a part.
     parts = [fix for fix in lost if fix not in FIX_PARTS] or lost
-    return (
-        baseline.release == contender.release
-        and bool(lost)
-        and all(_is_switched(baseline, contender, fix) for fix in parts)
+    switched = (
+        contender.fixes.get(fix) is FixState.REVERTED or baseline.fixes[fix] is FixState.APPLIED
+        for fix in parts
     )
-
-
-def _is_switched(baseline: EngineBuild, contender: EngineBuild, fix: str) -> bool:
-    off = contender.fixes.get(fix) is FixState.REVERTED
-    return off or baseline.fixes[fix] is FixState.APPLIED
+    return baseline.release == contender.release and bool(lost) and all(switched)
 
 
 def lost_fixes(baseline: EngineBuild, contender: EngineBuild) -> tuple[str, ...]:

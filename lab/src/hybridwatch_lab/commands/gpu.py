@@ -15,7 +15,6 @@ from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.engines.builds import named_build, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement.testbed import list_facts
 from hybridwatch.records.store import check_writable
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home, shipped_engine
@@ -23,6 +22,7 @@ from hybridwatch.system.python_command import python_command
 from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.gpu.campaign.plan import PLAN_FILE, CampaignPlan, CampaignSubject, load_plan
 from hybridwatch_lab.gpu.campaign.runner import Campaign, End, StageEntry, run_campaign
+from hybridwatch_lab.gpu.facts import list_facts
 from hybridwatch_lab.gpu.pack.pack import PackRequest, make_pack, read_left_out
 from hybridwatch_lab.gpu.pack.resolve import GIVEN, read_machine
 

@@ -293,13 +293,13 @@ def _rows(root: DocumentNode) -> Iterator[_Row]:
         row = dict(zip(columns, node.each(), strict=False))  # asv leaves out trailing nulls
         if "result" not in row or "params" not in row:
             raise node.wrong("result and params")
-        told = {column: cell for column, cell in row.items() if cell.value is not None}
+        given = {column: cell for column, cell in row.items() if cell.value is not None}
         yield _Row(
             name=name,
             columns={column: cell.value for column, cell in row.items()},
-            started_at=told["started_at"].moment(_PARTS) if "started_at" in told else None,
-            seconds=told["duration"].number() if "duration" in told else 0.0,
-            version=told["version"].text() if "version" in told else UNKNOWN,
+            started_at=given["started_at"].moment(_PARTS) if "started_at" in given else None,
+            seconds=given["duration"].number() if "duration" in given else 0.0,
+            version=given["version"].text() if "version" in given else UNKNOWN,
             cells=dict(_cells(row)),
             intervals=dict(_intervals(row)),
         )

@@ -125,7 +125,7 @@ def build_run(
     testbed = foreign_run.testbed or bare_testbed(UNKNOWN)
     if given.testbed is not None:
         testbed = replace(testbed, id=given.testbed)
-    unknown += _untold(testbed)
+    unknown += _list_unknown(testbed)
     scenario = given.scenario or _on_hub(foreign_run.scenario)
     load = foreign_run.workload
     if "scenario.digest" in unknown and not given.scenario:
@@ -241,7 +241,7 @@ def bare_testbed(name: str) -> Testbed:
     return Testbed(id=name, cpu_model=UNKNOWN, cores=0, memory_bytes=0, kernel=UNKNOWN)
 
 
-def _untold(testbed: Testbed) -> list[str]:
+def _list_unknown(testbed: Testbed) -> list[str]:
     facts = ("id", "cpu_model", "cores", "memory_bytes", "kernel")
     return [
         *(f"testbed.{name}" for name in facts if getattr(testbed, name) in {UNKNOWN, 0}),

@@ -192,11 +192,11 @@ def read_report(document: ForeignDocument) -> Iterator[ForeignRun]:
             started_at=started.moment(),
             finished_at=ended.moment(),
             trials=(_trial(benchmark),),
-            unknown=_untold(root, benchmark),
+            unknown=_list_unknown(root, benchmark),
         )
 
 
-def _untold(root: DocumentNode, benchmark: DocumentNode) -> tuple[str, ...]:
+def _list_unknown(root: DocumentNode, benchmark: DocumentNode) -> tuple[str, ...]:
     version = () if "metadata" in root else ("harness.version",)
     rates = (*_TOKENS, "request_throughput")
     return version if _is_window_whole(benchmark) else (*version, *rates)

@@ -41,8 +41,8 @@ _WORKLOAD_OF_SOME: Final = (
 )  # fmt: skip
 """Newer keys. A size of 1 is what rows mean that say nothing, and both are one load."""
 _REDUCED: Final = ("median", "p99")
-_TOLD: Final = ("median", "mean", "p99")
-_UNTOLD: Final = (
+_STATED: Final = ("median", "mean", "p99")
+_UNKNOWN: Final = (
     "harness.version", "started_at", "finished_at", "trials[0].started_at", "trials[0].duration_s",
 )  # fmt: skip
 _DURATION: Final = "duration_seconds"
@@ -87,7 +87,7 @@ def _run(document: ForeignDocument, rows: list[DocumentNode]) -> ForeignRun:
         trials=trials,
         build=str(rows[0].value.get("image") or workload["framework"] or UNKNOWN),
         testbed=bare_testbed(_hardware(rows[0])),
-        unknown=_UNTOLD[:-1] if all(_DURATION in row for row in rows) else _UNTOLD,
+        unknown=_UNKNOWN[:-1] if all(_DURATION in row for row in rows) else _UNKNOWN,
     )
 
 
@@ -131,7 +131,7 @@ def _samples(row: DocumentNode) -> Iterator[Sample]:
 
 def _check_seconds(row: DocumentNode) -> None:
     """Times have no unit of their own; the interactivity in the same row, 1/s, shows it."""
-    beside = [word for word in _TOLD if f"{word}_tpot" in row and f"{word}_intvty" in row]
+    beside = [word for word in _STATED if f"{word}_tpot" in row and f"{word}_intvty" in row]
     if not beside:
         raise IngestError(
             f"{row.path or 'row'}: expected median_tpot and median_intvty, which tell the unit of "

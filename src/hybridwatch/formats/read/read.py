@@ -160,15 +160,11 @@ def read_foreign(document: ForeignDocument, given: ForeignInput) -> list[Run]:
     try:
         return _read(document, given)
     except IngestError as error:
-        wrote = _writer(document)
+        versions = ((name, version(document)) for name, version in _VERSIONS.items())
+        wrote = next((f"{name} {version}" for name, version in versions if version), None)
         if wrote is None or wrote in str(error):
             raise
         raise IngestError(f"{error} (written by {wrote})") from error
-
-
-def _writer(document: ForeignDocument) -> str | None:
-    versions = ((name, version(document)) for name, version in _VERSIONS.items())
-    return next((f"{name} {version}" for name, version in versions if version), None)
 
 
 def _read(document: ForeignDocument, given: ForeignInput) -> list[Run]:

@@ -39,7 +39,9 @@ def is_results(document: ForeignDocument) -> bool:
 
 def read_results(document: ForeignDocument) -> Iterator[ForeignRun]:
     """Read every line; neighbours of one load are trials of one run."""
-    for _, group in groupby(document.rows, key=_read_series):
+    for _, group in groupby(
+        document.rows, key=lambda one: (str(_workload(one)), str(one.value.get("tag")))
+    ):
         results = list(group)
         workload = _workload(results[0])
         version = _server(results[0]).get("version")
@@ -48,16 +50,12 @@ def read_results(document: ForeignDocument) -> Iterator[ForeignRun]:
         yield replace(run, release=None if version is None else str(version))
 
 
-def _read_series(result: DocumentNode) -> tuple[str, str]:
-    return str(_workload(result)), str(result.value.get("tag"))
-
-
 def _server(result: DocumentNode) -> dict[str, Any]:
     """Give what the server says of itself; a router gives what its servers say, by their part."""
-    told = result.value.get("server_info")
-    decode = told.get("decode") if isinstance(told, dict) else None
-    told = decode[0] if isinstance(decode, list) and decode else told
-    return told if isinstance(told, dict) else {}
+    info = result.value.get("server_info")
+    decode = info.get("decode") if isinstance(info, dict) else None
+    info = decode[0] if isinstance(decode, list) and decode else info
+    return info if isinstance(info, dict) else {}
 
 
 def _workload(result: DocumentNode) -> dict[str, Any]:

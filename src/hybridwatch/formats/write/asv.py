@@ -309,7 +309,7 @@ def _row(
     newest = _oldest_first(points)[-1]
     # Other versions of the scenario are not comparable; the newest stands.
     same = [p for p in points if p.run.scenario.digest == newest.run.scenario.digest]
-    told = [
+    rated = [
         (
             compute_noise(
                 point.subject, OneSide(point.run, point.side), learned.get(_series(point))
@@ -318,8 +318,8 @@ def _row(
         )
         for point in _oldest_first(same)
     ]
-    told = [one for one in told if one[0] != IN_DOUBT] or told
-    noise, sure = told[-1][0], [point for _, point in told]
+    rated = [one for one in rated if one[0] != IN_DOUBT] or rated
+    noise, sure = rated[-1][0], [point for _, point in rated]
     benchmark, values = _benchmark(newest), _values(sure)
     stats = compute_stats(benchmark, values, noise) or {}
     own = [benchmark.form.of(value) for value in values]

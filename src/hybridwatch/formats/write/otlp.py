@@ -123,8 +123,8 @@ def _end(trial: Trial) -> datetime:
 
 def _id(run: Run, place: str, digits: int) -> str:
     """Two runs may have one id in different stores, but not one start."""
-    told = f"{run.id} {run.started_at.isoformat()} {place}"
-    return hashlib.sha256(told.encode()).hexdigest()[:digits]
+    text = f"{run.id} {run.started_at.isoformat()} {place}"
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
 def _nanoseconds(moment: datetime) -> str:

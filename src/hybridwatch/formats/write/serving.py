@@ -117,7 +117,10 @@ def _served(run: Run) -> Iterator[Served]:
     for side, build in enumerate(run.builds):
         trials = (trial for trial in run.measured(side) if trial.phase is Phase.PERFORMANCE)
         results = [trial.client_result or {} for trial in trials]
-        if results and all(map(_has_a_row, results)):
+        has_rows = all(
+            _is_number(result.get(key)) and result[key] > 0 for result in results for key in _NEEDED
+        )
+        if results and has_rows:
             yield Served(run, build, results)
 
 
@@ -139,10 +142,6 @@ def _without_folders(model: str) -> str:
     if _HUB_NAME.fullmatch(model):
         return model
     return _SEPARATOR.split(model.rstrip("/\\"))[-1]
-
-
-def _has_a_row(result: Mapping[str, Any]) -> bool:
-    return all(_is_number(result.get(key)) and result[key] > 0 for key in _NEEDED)
 
 
 def _is_number(value: object) -> bool:

@@ -7,15 +7,15 @@ import sys
 import pytest
 
 from hybridwatch.engines.builds import parse_label
-from hybridwatch.measurement.testbed import _IMPORTING, list_facts
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
+from hybridwatch_lab.gpu.facts import _IMPORTING, list_facts
 from tests.pretended_nvml import Card, pretend
 
 
 @pytest.fixture
 def look(monkeypatch):
-    """InterimAnalyses at a build for a GPU that is not installed, on a pretended driver."""
+    """Look at a build for a GPU that is not installed, on a pretended driver."""
     pretend(monkeypatch, Card())
     (scenario,) = find(home() / "scenarios", ["gpu/padded-graph-rows"])
     build = parse_label("cuda-0.32.0")
