@@ -152,7 +152,7 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: 
         if single:
             return draft
         # A test that cannot reject would only weaken the others in the control (Tarone 1990).
-        return replace(draft, trials_needed=needed or doubt.ADVISED_TRIALS)
+        return replace(draft, trials_needed=needed or power.ENOUGH)
     if draft.restless:
         # Nothing pairs a trial with what the neighbours did to it, nor to the processor time.
         interval = rank.ratio_interval(left.values, right.values)

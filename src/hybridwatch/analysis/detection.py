@@ -43,11 +43,6 @@ class ControlReading:
     new: float
 
     @property
-    def kind(self) -> Kind | None:
-        """Of the metric; ``None`` of one that this hybridwatch does not know."""
-        return kind_of(self.metric)
-
-    @property
     def is_deterministic(self) -> bool:
         """Whether it is free of a machine's noise: a contract or answers."""
         return is_deterministic(self.metric)
@@ -173,7 +168,7 @@ def _giving_away(*, deadly: bool) -> frozenset[Verdict]:
 def _is_violation(reading: ControlReading, at_least: Mapping[str, float]) -> bool:
     if math.isnan(reading.old):
         return reading.is_deterministic and reading.verdict is Verdict.FAILED
-    if reading.kind is Kind.EXACT:
+    if kind_of(reading.metric) is Kind.EXACT:
         return reading.old != 0
     return reading.old < at_least.get(reading.metric, -math.inf)
 

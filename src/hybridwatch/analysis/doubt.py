@@ -18,9 +18,6 @@ from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metrics import Kind
 from hybridwatch.records.run import UNKNOWN
 
-ADVISED_TRIALS = ENOUGH
-"""From ten blocks on sides are tested within blocks, where drift of the machine hides nothing."""
-
 _NAMED = 3
 """How many unknown fields a doubt lists."""
 
@@ -180,7 +177,7 @@ def _about_few(pair: Pair) -> Iterator[str]:
     fewest = min(side.summary.n if side.summary else 0 for side in pair.sides)
     in_blocks = pair.blocks is not None and pair.blocks.n >= SETTLING_BLOCKS
     what = "start" if pair.subject.metric.is_of_start else "trial"
-    repeat = f"repeat with --{what}s {ADVISED_TRIALS}."
+    repeat = f"repeat with --{what}s {ENOUGH}."
     if pair.has_single_values_of_asv:
         yield _about_single_values(pair)
     elif fewest < SETTLING_TRIALS:
@@ -188,9 +185,9 @@ def _about_few(pair: Pair) -> Iterator[str]:
             f"Fewer than {SETTLING_TRIALS} {what}s a side: no difference can ever be significant; "
             f"{repeat}"
         )
-    elif fewest < ADVISED_TRIALS:
+    elif fewest < ENOUGH:
         yield (
-            f"Fewer than {ADVISED_TRIALS} {what}s a side: only large changes can be found"
+            f"Fewer than {ENOUGH} {what}s a side: only large changes can be found"
             f"{'' if in_blocks else ', and drift of the machine hides even these'}; {repeat}"
         )
 

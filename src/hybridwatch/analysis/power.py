@@ -20,8 +20,8 @@ _MEDIAN_EFFICIENCY: Final = 2 / math.pi
 """The same of the median against the mean."""
 _NO_SPREAD: Final = 1e-12
 ENOUGH: Final = 10
-"""Trials a side below which we recommend repeating whatever the formula says: fewer blocks have no
-test of their own."""
+"""Trials a side below which we recommend repeating whatever the formula says: from ten blocks on
+sides are tested within blocks, where drift of the machine hides nothing."""
 
 
 def detectable_change(

@@ -83,9 +83,7 @@ class GpuWatch:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
-        me = psutil.Process()
-        children = me.children(recursive=True) if self._readings else ()
-        ours = {me.pid, *(child.pid for child in children)}
+        ours = _our_processes() if self._readings else frozenset()
         readings_by_gpu = zip(self._gpus.before, zip(*self._readings, strict=True), strict=False)
         found = (
             _summary(at, before, seen, ours) for at, (before, seen) in enumerate(readings_by_gpu)
@@ -101,6 +99,11 @@ class GpuWatch:
                     self._readings.append(read())
         finally:
             self._ready.set()
+
+
+def _our_processes() -> frozenset[int]:
+    me = psutil.Process()
+    return frozenset({me.pid, *(child.pid for child in me.children(recursive=True))})
 
 
 def _summary(

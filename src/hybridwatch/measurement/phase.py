@@ -158,7 +158,7 @@ an engine whose prefix cache was asked for anything."""
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What one trial gave.
+    """What one trial gave, by the names that ``Trial`` has for it.
 
     Attributes:
         unsupported: Metrics that the probes could not watch in this engine, with the reason.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -332,17 +332,9 @@ class Session:
             reason, _, detail = str(error).partition("\n")
             trial = replace(trial, failure=_failure(reason, detail))
         else:
-            trial = replace(
-                trial,
-                samples=got.samples,
-                answers=got.answers,
-                client_result=got.client_result,
-                host_work=got.host_work,
-                unsupported=got.unsupported,
-                completions=got.completions,
-                curve=got.curve,
-                surroundings=watch.close() if watch is not None else None,
-            )
+            state = watch.close() if watch is not None else None
+            results = {one.name: getattr(got, one.name) for one in fields(got)}
+            trial = replace(trial, **results, surroundings=state)
         finally:
             if watch is not None:
                 watch.stop()

@@ -9,7 +9,7 @@ breaks it.
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -70,17 +70,12 @@ def pretty(value: object, indent: int = 0) -> str:
         pairs = sorted(value.items())
         inner = [f"{pad}{_flat(key)}: {pretty(item, indent + 2)}" for key, item in pairs]
         return "{\n" + ",\n".join(inner) + "\n" + " " * indent + "}"
-    if _is_nested(value):
+    if any(isinstance(item, dict | list) for item in value):
         inner = [pad + pretty(item, indent + 2) for item in value]
         return "[\n" + ",\n".join(inner) + "\n" + " " * indent + "]"
     # Numbers, of which most lists are, have no comma inside.
     items = [_flat(item) for item in value] if '"' in flat else flat[1:-1].split(", ")
     return "[\n" + _wrapped(items, pad) + "\n" + " " * indent + "]"
-
-
-def _is_nested(value: Mapping[str, object] | Sequence[object]) -> bool:
-    items = value.values() if isinstance(value, Mapping) else value
-    return any(isinstance(item, dict | list) for item in items)
 
 
 def _wrapped(items: list[str], pad: str) -> str:

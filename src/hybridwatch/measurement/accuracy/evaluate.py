@@ -12,27 +12,17 @@ fast engine, are read only when a task is not ours.
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 
-class EvaluationRequest(TypedDict):
-    """What the process reads.
+def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the tasks and return lm-eval's ``versions``, ``n-samples`` and ``samples``.
 
-    Attributes:
-        model_args: Arguments of lm-eval's ``local-completions`` model.
-        documents: How many of each, from the first.
+    ``model_args`` are of lm-eval's ``local-completions``; of each task the first ``documents`` are
+    answered.
     """
-
-    model_args: dict[str, Any]
-    tasks: list[str]
-    documents: int
-    include_path: str
-    include_defaults: bool
-
-
-def evaluate(request: EvaluationRequest) -> dict[str, Any]:
-    """Run the tasks and return lm-eval's ``versions``, ``n-samples`` and ``samples``."""
     # Here, because the harness imports this module for its types and lm-eval takes two seconds.
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager

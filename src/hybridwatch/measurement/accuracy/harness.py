@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from hybridwatch.engines.server import Stopped
 from hybridwatch.errors import MeasurementError, ScenarioError
-from hybridwatch.measurement.accuracy.evaluate import EvaluationRequest
 from hybridwatch.records.readings import strictest, version_read
 from hybridwatch.records.run import Answer
 from hybridwatch.scenarios.scenario import Accuracy
@@ -117,8 +116,8 @@ class LmEval(Stopped):
         request_file = work_dir / "lm-eval-request.json"
         answered = work_dir / "lm-eval-answer.json"
         offline = all(name != eval_name for name, eval_name in names.items())
-        request = EvaluationRequest(
-            model_args={
+        request = {
+            "model_args": {
                 "model": model,
                 "base_url": url,
                 "num_concurrent": accuracy.max_concurrency,
@@ -126,11 +125,11 @@ class LmEval(Stopped):
                 "tokenized_requests": False,
                 "tokenizer_backend": None,
             },
-            tasks=list(names.values()),
-            documents=accuracy.documents,
-            include_path=str(TASKS),
-            include_defaults=not offline,
-        )
+            "tasks": list(names.values()),
+            "documents": accuracy.documents,
+            "include_path": str(TASKS),
+            "include_defaults": not offline,
+        }
         request_file.write_text(json.dumps(request), encoding="utf-8")
         answered.unlink(missing_ok=True)
         process = self._started(offline=offline)

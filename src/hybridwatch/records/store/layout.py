@@ -27,18 +27,13 @@ _FILE: Final = "file"
 _DIGITS: Final = 8
 
 
-def is_address(text: str) -> bool:
-    """Whether a text is a URL and no path."""
-    return "://" in text
-
-
 def results_folder(text: str) -> Path:
     """Give the results folder that a path, ``file:///FOLDER`` or ``s3://BUCKET/PREFIX`` names.
 
     Also ``gs`` and ``az``. The folder of an object store is its mirror, in the user's folder for
     data.
     """
-    if not is_address(text):
+    if "://" not in text:
         return Path(text)
     parts = urlsplit(text)
     if parts.scheme == _FILE:
