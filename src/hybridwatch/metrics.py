@@ -364,14 +364,14 @@ FAMILIES: Final[dict[str, Metric]] = {
 
 EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions"})
 """Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
-verdict: to ask the same thing again in other words would only make more false alarms."""
+verdict: to test the same thing again under other names would only make more false alarms."""
 
 WRONG_TOKENS: Final = "contract.wrong_tokens"
 """Requests whose greedy tokens differ, beyond near ties, without graphs and drafts."""
 WRONG_ANSWERS: Final = "contract.wrong_answers"
 """Requests whose greedy tokens, or their probabilities, differ from an outside oracle's."""
 UNREPEATED_TOKENS: Final = "contract.unrepeated_tokens"
-"""Requests that were asked twice in one trial, and whose tokens differ from the first time."""
+"""Requests that were sent twice in one trial, and whose tokens differ from the first time."""
 WRONG_STREAMS: Final = "contract.wrong_streams"
 """Requests whose text, joined from a stream's chunks, is not that of an answer of one piece."""
 GRAMMAR_BREAKS: Final = "contract.grammar_breaks"
@@ -389,7 +389,7 @@ def list_metrics() -> tuple[Metric, ...]:
     return (*METRICS, *loaded("hybridwatch.metrics").values())
 
 
-@lru_cache(maxsize=4096)  # every sample of a record asks
+@lru_cache(maxsize=4096)  # looked up for every sample of a record
 def find_metric(metric_id: str) -> Metric:
     """Find a metric by its id, which is one of ``list_metrics`` or ``family.member``."""
     if metric_id in _BY_ID:

@@ -291,6 +291,6 @@ class TriageConflict(TriageError):  # noqa: N818 (no fault but an answer)
             for one in self.meanwhile
         )
         super().__init__(
-            "nothing was kept, because somebody acted on this alert meanwhile: "
+            "nothing was kept, because another person acted on this alert meanwhile: "
             + ("; ".join(entries) or "look at it again")
         )

@@ -244,7 +244,7 @@ class ChangeReview:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is anything that people should hear of without asking."""
+        """Whether there is anything that people should be notified of."""
         result = self.gate
         better = any(one.is_better for one in self.gated)
         return bool(result.reasons or result.warnings or self.blindness.spots) or better

@@ -89,7 +89,7 @@ def compute_bound(baseline: OneSide, contender: OneSide) -> float:
 
 
 def is_one_arithmetic(baseline: OneSide, contender: OneSide) -> bool:
-    """Whether two sides round alike but for who shares a step, as far as a record tells."""
+    """Whether two sides round alike but for who shares a step, as far as a record says."""
     left, right = baseline.build, contender.build
     return (
         left.accelerator == right.accelerator == "cpu"

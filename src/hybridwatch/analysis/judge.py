@@ -207,7 +207,7 @@ def _over_looks(draft: Comparison, level: float) -> Comparison:
 
 
 def _factor(draft: Comparison, level: float) -> float:
-    # Answers are asked for once, before the first look: what does not grow is looked at once.
+    # Answers are given once, before the first look: what does not grow is looked at once.
     return 1.0 if draft.metric.kind is Kind.PROPORTION else FALSE_DISCOVERY_RATE / level
 
 
@@ -223,7 +223,7 @@ def _judge(
     same = draft.equivalence_p is not None and draft.equivalence_p < FALSE_DISCOVERY_RATE
     within = same and (not draft.restless or draft.metric.id == DECIDES)
     if (relevant or (worse and within)) and draft.of_unknown_runs and draft.noise is None:
-        # How much two runs of one engine differ in it is not known, and no trials tell.
+        # How much two runs of one engine differ in it is not known, and no trials show it.
         draft = doubt.added(draft, doubt.UNKNOWN_RUNS)
         return replace(draft, verdict=Verdict.INCONCLUSIVE, trials_needed=None)
     if relevant:

@@ -1,6 +1,6 @@
 """Which red verdicts of single sessions stand against chance, such as the luck of a start.
 
-All trials of a session share the luck of its start, so that no number of them tells it from a
+All trials of a session share the luck of its start, so that no number of them separates it from a
 change of the code (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013). How
 much starts differ is learned from differences of neighbouring sessions of the same question, which
 a lasting change meets once. The baseline is the same build every time: where its own level is off,

@@ -37,7 +37,7 @@ class OneSide:
 
     def trials(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that count, in order of measurement."""
-        if phase not in self._trials:  # every metric of a phase asks
+        if phase not in self._trials:  # once for all metrics of a phase
             mine = (trial for trial in self.run.measured(self.index) if trial.phase is phase)
             self._trials[phase] = tuple(mine)
         return self._trials[phase]

@@ -1,7 +1,7 @@
 """How much runs of one build differ from one to the next: the noise that trials of a run hide.
 
 Trials of one run share a start of the engine, a memory layout and a day. Two runs of the same build
-therefore differ by more than the trials of each tell. Earlier runs show by how much.
+therefore differ by more than the trials of each show. Earlier runs show by how much.
 
 Spikes, modes and long tails make the largest difference many times the usual one, and a metric that
 has them may not have shown them in 20 runs. So all metrics of a report share what any of them did:

@@ -1,4 +1,4 @@
-"""What every screen asks of a store, answered without reading a record again.
+"""What every screen needs of a store, without reading a record again.
 
 The database keeps what the records gave (runs, one number per trial, verdicts) and, apart from
 that, what people decided.

@@ -171,8 +171,8 @@ def _key_by_line(about: Mapping[str, str]) -> str:
     if "area" in about:
         area = Area(about["area"])
         return AlertSubject(about["scenario"], area, baseline, contender, about["testbed"]).key
-    asked = about["scenario"], about["metric"], about["statistic"]
-    return AlertQuestion(*asked, baseline, contender, about["testbed"]).key
+    metric = about["scenario"], about["metric"], about["statistic"]
+    return AlertQuestion(*metric, baseline, contender, about["testbed"]).key
 
 
 def _row(alert: Alert, entry: DecisionEntry) -> dict[str, Any]:

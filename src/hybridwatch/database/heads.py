@@ -28,7 +28,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What a run asks; ``same`` of two sides of one build, which asks how quiet the machine is."""
+    """What a run compares; ``same`` of two sides of one build, which show how quiet it is."""
 
     scenario: str
     testbed: str
@@ -116,9 +116,9 @@ def _list_paths(results: Path, wanted: Select[Any]) -> Iterator[Path]:
 def _questions(
     database: Database, results: Path
 ) -> tuple[Mapping[str, Path], Mapping[str, _Question]]:
-    """Give where records lie, and what each asks, by their names, oldest first.
+    """Give where records lie, and what each compares, by their names, oldest first.
 
-    What a definition asked that has ended is asked by its successor.
+    The successor of a definition that has ended takes its place.
     """
     listed = _register(database, results)
     wanted = (
@@ -132,18 +132,18 @@ def _questions(
     )  # fmt: skip
     with database.reading() as connection:
         rows = connection.execute(wanted).fetchall()
-    asked: dict[str, _Question] = {}
+    found: dict[str, _Question] = {}
     measured: defaultdict[tuple[str, str], list[tuple[str, datetime]]] = defaultdict(list)
     for (name, started_at, scenario, testbed, digest), sides in groupby(rows, lambda row: row[:5]):
         builds = [(label, line) for *_, label, line in sides]
-        asked[name] = _question(scenario, testbed, digest, builds)
+        found[name] = _question(scenario, testbed, digest, builds)
         measured[scenario, testbed].append((digest, started_at))
     ended = {place: successors(runs) for place, runs in measured.items()}
     return (
         {name: one.path for name, one in listed.items()},
         {
             name: replace(one, digest=find_successor(one.digest, ended[one.scenario, one.testbed]))
-            for name, one in asked.items()
+            for name, one in found.items()
         },
     )
 

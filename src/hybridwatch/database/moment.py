@@ -131,7 +131,7 @@ _BEFORE_ALL: Final = -(2**62)
 
 
 def every_level(last: _Newest, *which: ColumnElement[bool]) -> Select[Any]:
-    """Ask for levels, metric by metric, oldest run first."""
+    """Select levels, metric by metric, oldest run first."""
     return (
         select(
             SERIES.c.metric,
@@ -163,7 +163,7 @@ def every_level(last: _Newest, *which: ColumnElement[bool]) -> Select[Any]:
 
 
 def counted_cells(last: _Newest) -> Select[Any]:
-    """Ask for every series, with its number of runs and the start of the last one."""
+    """Select every series, with its number of runs and the start of the last one."""
     counted = (
         select(
             LEVEL.c.series,
@@ -182,7 +182,7 @@ def counted_cells(last: _Newest) -> Select[Any]:
 
 
 def last_medians(last: _Newest, n: int) -> Select[Any]:
-    """Ask for the contender's last ``n`` medians of each series and pair, oldest first."""
+    """Select the contender's last ``n`` medians of each series and pair, oldest first."""
     age = func.row_number().over(
         partition_by=(LEVEL.c.series, LEVEL.c.pair),
         order_by=(LEVEL.c.started_at.desc(), LEVEL.c.record.desc()),
@@ -209,7 +209,7 @@ def question_columns() -> Iterator[ColumnElement[Any]]:
 
 
 def every_verdict(last: _Newest) -> Select[Any]:
-    """Ask for every verdict, oldest first, in the order of its report."""
+    """Select every verdict, oldest first, in the order of its report."""
     return (
         select(
             RECORD.c.path.label("record"),
@@ -229,7 +229,7 @@ def every_verdict(last: _Newest) -> Select[Any]:
 
 
 def whatever_load(questions: Select[Any]) -> Select[Any]:
-    """Ask for questions with those that differ from them in the scenario's definition alone."""
+    """Select questions with those that differ from them in the scenario's definition alone."""
     other = QUESTION.alias("other")
     names = ("scenario", "pair", "testbed", "metric", "statistic")
     alike = and_(*(QUESTION.c[name] == other.c[name] for name in names))
@@ -237,7 +237,7 @@ def whatever_load(questions: Select[Any]) -> Select[Any]:
 
 
 def tallied(last: _Newest, roles: Collection[str], special: Collection[str]) -> Select[Any]:
-    """Ask how many comparisons of each run say what, those of special metrics apart as well."""
+    """Count how many comparisons of each run say what, those of special metrics apart as well."""
     return (
         select(
             RECORD.c.path.label("record"),

@@ -253,7 +253,7 @@ class Index(StoreMoment):
         }
 
     def settings(self, scenario: str) -> Mapping[str, Mapping[str, str]]:
-        """Give what each definition of a scenario asks for, by its digest, where that is kept."""
+        """Give the settings of each definition of a scenario, by its digest, where that is kept."""
         found = self._frame(
             select(RUN.c.digest, RUN.c.settings)
             .where(RUN.c.scenario == scenario, RUN.c.record <= self._last)
@@ -314,7 +314,7 @@ class Index(StoreMoment):
     def _rows(
         self, wanted: Select[Any], given: Mapping[str, Any] | None = None
     ) -> Sequence[tuple[Any, ...]]:
-        """Ask the database; a file of which a part is damaged is made again from the records."""
+        """Query the database; a file of which a part is damaged is made again from the records."""
         try:
             return super()._rows(wanted, given)
         except RulesChangedError:

@@ -273,7 +273,7 @@ JOB: Final = Table(
     Index("fleet_job_by_state", "state", "until"),
     Index("fleet_job_by_night", "night", "state"),
 )
-"""One measurement that was asked for; ``builds`` and ``wish`` are JSON."""
+"""One measurement that was requested; ``builds`` and ``wish`` are JSON."""
 
 ATTEMPT: Final = Table(
     "fleet_attempt",
@@ -378,5 +378,5 @@ TOKEN: Final = Table(
     Column("made_at", Moment, nullable=False),
     *_optional(Moment, "expires_at", "revoked_at", "used_at"),
 )
-"""Who may ask the API for what. ``digest`` is the SHA-256 of the token, which is not kept, and
+"""Who may do what by the API. ``digest`` is the SHA-256 of the token, which is not kept, and
 ``scopes`` are words. A revoked token stays: its name stands with what was done with it."""

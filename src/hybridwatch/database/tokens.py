@@ -1,7 +1,7 @@
-"""Tokens of programs that ask the API: made here, kept as digests, never shown again.
+"""Tokens of programs that use the API: made here, kept as digests, never shown again.
 
 A token is 256 random bits. These cannot be found by trying, so one SHA-256 keeps them as well as a
-slow hash would, which is for words that people choose; and who asks is found by the digest at once.
+slow hash would, which is for words that people choose; and a caller is found by its digest at once.
 """
 
 import hashlib

@@ -129,7 +129,7 @@ def without_tokens(prompt: Sequence[int]) -> Completion:
 
 
 def prompt_digest(prompt: Sequence[int]) -> str:
-    """Tell prompts apart in few characters."""
+    """Distinguish prompts in few characters."""
     return hashlib.sha256(",".join(map(str, prompt)).encode()).hexdigest()[:8]
 
 

@@ -153,7 +153,7 @@ has those that mean something on the engine's model runner."""
 
 PREFIX_TOKENS: Final = ("asked", "hit", "attention", "mamba")
 """Counters ``prefix_tokens_<name>`` of the same probe, each the metric ``prefix_tokens.<name>``, of
-an engine whose prefix cache was asked for anything."""
+an engine whose prefix cache was queried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def _contract(trial: TrialContext) -> TrialResult:
 
 
 def prefix_tokens_in(counts: Mapping[str, Any]) -> dict[str, int]:
-    """What the prompts asked of the prefix cache and what they got; nothing where none asked."""
+    """What the prompts requested of the prefix cache and got; nothing where none did."""
     if not counts.get("prefix_tokens_asked"):
         return {}
     named = ((name, f"prefix_tokens_{name}") for name in PREFIX_TOKENS)

@@ -42,7 +42,7 @@ class PlannedTrial:
 
 
 USUAL_PHASES: Final = tuple(phase for phase in Phase if phase is not Phase.DUET)
-"""What a session measures unless it is asked for something else. A duet takes an engine a side."""
+"""What a session measures unless something else is requested. A duet takes an engine a side."""
 TIMED_PHASES: Final = (Phase.PERFORMANCE, Phase.HOST_SYNC, Phase.DUET)
 """Phases that need the load client, in the order of a block."""
 
@@ -278,7 +278,7 @@ def require_duet(sides: Sequence[BuildRequest], phases: Collection[Phase]) -> No
     if others:
         raise BuildError(
             "phase duet: its engines share one processor, so it is measured alone; found "
-            f"{', '.join(others)} beside it"
+            f"{', '.join(others)} next to it"
         )
     if not can_be_duet(sides):
         found = ", ".join(f"{side.label} ({side.spec.accelerator})" for side in sides)

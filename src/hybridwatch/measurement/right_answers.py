@@ -27,9 +27,7 @@ from hybridwatch.records.trial_parts import DIGITS, Completion, near_tie_within
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.scenario import Scenario
 
-_OUTDATED: Final = (
-    "the oracle was asked other requests than these: run hybridwatch oracle make {model} {scenario}"
-)
+_OUTDATED: Final = "the oracle has answers to other requests than these: run hybridwatch oracle make {model} {scenario}"
 
 
 class Checked(NamedTuple):
@@ -103,7 +101,7 @@ class WrongAnswer(NamedTuple):
 def wrong_answers(
     trial: TrialContext, home: Path, trials: Sequence[Sequence[Completion]]
 ) -> Iterator[WrongAnswer]:
-    """Ask an engine every trial that an oracle has answered, as its side of the engine pool is."""
+    """Have an engine answer every trial that an oracle has; it is as its side of the pool is."""
     scenario = trial.scenario
     bound = near_tie_within({scenario.engine.dtype})
     for number, right in enumerate(trials):

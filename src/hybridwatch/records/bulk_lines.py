@@ -102,7 +102,7 @@ class BulkOfTrial:
 
     def _add_point(self, point: int, line: BulkLine) -> None:
         if line.client_result is None:
-            raise ValueError("expected client_result beside point")
+            raise ValueError("expected client_result next to point")
         if point in self.of_points:
             raise ValueError(f"client_result: a second one for point {point} of trial {line.trial}")
         self.of_points[point] = line.client_result

@@ -141,7 +141,7 @@ def decode(record: bytes, bulk: bytes | None) -> Run:
     """Read a run back; without the bytes of the file next to it, its trials lack answers."""
     decoded = decode_record(record)
     if bulk is not None and decoded.bulk is None:
-        raise RecordError("bulk: expected no file beside this record, found one")
+        raise RecordError("bulk: expected no file next to this record, found one")
     return decoded.run if bulk is None else decoded.whole(lambda _: bulk)
 
 

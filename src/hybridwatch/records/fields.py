@@ -259,7 +259,7 @@ def _plain_file_name(value: str) -> str:
     # A record is data from outside: it must not make us open ../../anything.
     plain = value.isprintable() and not value.startswith(".")
     if not value or not plain or "/" in value or "\\" in value:
-        raise ValueError("expected the plain name of a file beside the record")
+        raise ValueError("expected the plain name of a file next to the record")
     return value
 
 

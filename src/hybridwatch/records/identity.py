@@ -75,7 +75,7 @@ def name_line(build: Named) -> str:
     return build.line + (switches[0] if switches else "")
 
 
-@lru_cache(maxsize=4096)  # a store asks the same again and again
+@lru_cache(maxsize=4096)  # a store has the same labels again and again
 def derived_line(label: str) -> str:
     """Name the line of a build for which none was stated.
 

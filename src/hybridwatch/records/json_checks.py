@@ -66,7 +66,7 @@ def describe_first(error: ValidationError) -> str:
 
 
 def _first_line(found: Sequence[ErrorDetails]) -> str:
-    """Tell the first of pydantic's findings in one line; the others usually follow from it."""
+    """Give the first of pydantic's findings in one line; the others usually follow from it."""
     # What the other keys have to be hangs on the version.
     text = _describe(min(found, key=lambda one: one["loc"] != ("schema_version",)))
     return _printable(text)

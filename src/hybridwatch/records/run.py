@@ -81,11 +81,11 @@ class Sample(RecordPart):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.statistic is not None and len(self.values) != 1:
-            raise ValueError("expected one value beside statistic")
+            raise ValueError("expected one value next to statistic")
         if self.interval is None:
             return self
         if len(self.values) != 1 or self.interval[0] > self.interval[1]:
-            raise ValueError("expected one value beside interval, whose lower limit comes first")
+            raise ValueError("expected one value next to interval, whose lower limit comes first")
         return self
 
 

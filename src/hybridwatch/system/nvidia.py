@@ -1,6 +1,6 @@
 """Reads facts on this machine's NVIDIA GPUs from their driver (NVML).
 
-A typed boundary around NVIDIA's own library (the module ``pynvml``), which asks the driver from the
+A typed boundary around NVIDIA's own library (the module ``pynvml``), which queries the driver from the
 host: nothing here starts a CUDA context. What a GPU, its driver or a container does not report is
 ``None``.
 """
@@ -80,7 +80,7 @@ class Reading:
 
 
 def driver() -> Driver:
-    """Ask the driver for its own version."""
+    """Read the driver's own version."""
     with _opened() as nvml:
         cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
         return Driver(nvml.nvmlSystemGetDriverVersion(), f"{cuda // 1000}.{cuda % 1000 // 10}")
@@ -151,7 +151,7 @@ def _opened() -> Iterator[Any]:
 
 
 def _library() -> Any:
-    # Late: most of what needs this module's types never asks a driver.
+    # Late: most of what needs this module's types never needs a driver.
     try:
         import pynvml
     except ImportError:

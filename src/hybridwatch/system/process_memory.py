@@ -1,4 +1,4 @@
-"""What a process and all that descend from it hold in memory, as Linux tells it.
+"""What a process and all that descend from it hold in memory, as Linux reports it.
 
 Counted are anonymous and shared memory, each page once however many of the processes have it
 (``Pss_Anon`` and ``Pss_Shmem`` of ``/proc/PID/smaps_rollup``). Pages of files are left out: the
@@ -34,7 +34,7 @@ def read_memory(pid: int) -> ProcessMemory | None:
             rollup, status = (_read_sizes(folder / name) for name in ("smaps_rollup", "status"))
             resident += sum(rollup[key] for key in _COUNTED)
             beyond += max(0, status["VmHWM"] - status["VmRSS"])
-    except (psutil.Error, OSError, KeyError):  # it has ended, or this kernel does not tell
+    except (psutil.Error, OSError, KeyError):  # it has ended, or this kernel does not report it
         return None
     return ProcessMemory(resident, resident + beyond)
 

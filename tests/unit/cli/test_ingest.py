@@ -119,7 +119,7 @@ def test_what_is_no_file_of_ours_is_status_1_too(ingest, tmp_path) -> None:
     ("name", "reason"),
     [
         ("aiperf/profile_export.jsonl", "requests of aiperf: expected their report, profile_exp"),
-        (f"lm-eval/samples_hybridwatch_recall_{DATE}.jsonl", f"results_{DATE}.json beside them"),
+        (f"lm-eval/samples_hybridwatch_recall_{DATE}.jsonl", f"results_{DATE}.json next to them"),
         ("made-up/genai-perf/profile_export.json", "a part of genai-perf's run: expected profile_"),
         ("made-up/inference-perf/summary_prometheus_metrics.json", "stage_0_lifecycle_metrics.jso"),
         (f"made-up/llmperf/{LLMPERF}_individual_responses.json", f"their summary, {LLMPERF}_summ"),

@@ -432,7 +432,7 @@ def test_a_session_is_on_one_processor_and_what_it_starts_as_well(session):
     [
         (["cpu-0.27.1"], DUET, "expected two builds that compute on a CPU, found cpu-0.27.1"),
         (["cpu-0.27.1", "cuda-0.27.1"], DUET, r"found cpu-0.27.1 \(cpu\), cuda-0.27.1 \(cuda\)"),
-        (["cpu-0.27.1"] * 2, {*DUET, Phase.CONTRACT}, "measured alone; found contract beside it"),
+        (["cpu-0.27.1"] * 2, {*DUET, Phase.CONTRACT}, "measured alone; found contract next to it"),
     ],
 )
 def test_what_cannot_be_a_duet_is_refused(labels, phases, says):

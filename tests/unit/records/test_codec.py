@@ -402,7 +402,7 @@ def test_bulk_of_another_run_is_refused() -> None:
 
 
 def test_bulk_nobody_named_is_refused() -> None:
-    with pytest.raises(RecordError, match="expected no file beside this record"):
+    with pytest.raises(RecordError, match="expected no file next to this record"):
         decode(encode(replace(SMALL, trials=())).record, b"")
 
 

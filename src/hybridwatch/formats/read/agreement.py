@@ -18,7 +18,7 @@ _CLOSE: Final = 1e-6
 _EXACT: Final = "exact_match"
 _CHOICE: Final = "acc"
 _MUTUAL: Final = "acc_mutual_info"
-"""Asks for every choice a second time, without the question."""
+"""Scores every choice a second time, without the question."""
 _ACCURACY: Final = "accuracy."
 _SHOWN: Final = 40
 

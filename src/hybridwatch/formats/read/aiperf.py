@@ -2,11 +2,11 @@
 
 ``profile_export_aiperf.json`` has statistics, ``profile_export.jsonl`` with it every request. The
 ``inter_token_latency`` of a request is vLLM's ``tpot``, ``inter_chunk_latency`` the gaps that vLLM
-calls ``itl``. What was asked stands in ``models``, ``datasets`` and ``phases`` from 0.10 on;
+calls ``itl``. The load stands in ``models``, ``datasets`` and ``phases`` from 0.10 on;
 before, it is what a user typed, in ``endpoint``, ``input`` and ``loadgen``. In 0.1.1 the statistics
 stand one level down, in ``records``.
 
-``*_genai_perf.json`` (0.0.16, ``export_data/json_exporter.py``) has the same words; what was asked
+``*_genai_perf.json`` (0.0.16, ``export_data/json_exporter.py``) has the same words; the load
 is what a user typed, flat or, in newer ones, by topic. No file of it has a date, nor a count of
 failed requests.
 """
@@ -84,7 +84,7 @@ def why_alone(requests: ForeignDocument, folder: Sequence[ForeignDocument]) -> s
     """Say which report is not next to requests; ``None`` if one takes them, or says why not."""
     reports = [one for one in folder if is_report(one)]
     if not reports:
-        return "expected their report, profile_export_aiperf.json, beside them, found none"
+        return "expected their report, profile_export_aiperf.json, next to them, found none"
     if any(_accounts_for(report, requests) for report in reports):
         return None
     names = ", ".join(report.path.name for report in reports)
@@ -124,7 +124,7 @@ def _flat(root: DocumentNode) -> DocumentNode:
     records = root.value["records"]
     if "request_count" not in records and "error_request_count" not in records:
         raise root.at("records").wrong(
-            "request_count and benchmark_duration, as aiperf 0.1.1 and later tell them; "
+            "request_count and benchmark_duration, as aiperf 0.1.1 and later write them; "
             "this report is of an aiperf before 0.1.1"
         )
     ttft = {"time_to_first_token": records["ttft"]} if "ttft" in records else {}
@@ -287,10 +287,10 @@ def is_genai_part(document: ForeignDocument) -> bool:
 
 
 def why_genai_alone(_: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | None:
-    """Say that the report is not beside requests; ``None`` if it is."""
+    """Say that the report is not next to requests; ``None`` if it is."""
     if any(map(is_genai_report, folder)):
         return None
-    return "expected profile_export_genai_perf.json beside it, found none"
+    return "expected profile_export_genai_perf.json next to it, found none"
 
 
 def is_genai_report(document: ForeignDocument) -> bool:

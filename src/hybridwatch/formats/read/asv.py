@@ -4,7 +4,7 @@ One file holds what was measured of one commit, in one environment, on one machi
 a version of its own and becomes a run of its own; every sample becomes a trial, as asv itself
 compares them. One named after a metric of ours becomes that metric, ``track_seconds_per_token`` the
 inverse of ``output_throughput``; the others keep their names. What asv wrote of it, which a record
-has no place for, is kept beside the record, for ``formats.write.asv``.
+has no place for, is kept next to the record, for ``formats.write.asv``.
 
 A result of version 1 was a number, or an object with ``result``, ``params``, ``stats`` and
 ``samples``. When it began and ended, and the benchmark's version, stood outside all results.

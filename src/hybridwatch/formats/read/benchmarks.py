@@ -11,7 +11,7 @@ A value named after a metric of ours, in its unit, becomes that metric. Others k
 a family by unit and direction. A value of which nothing says which way is better is left out: its
 run names the unit, or Bencher's measure, in ``unknown``.
 
-Benchmarks are told apart by name, so that one more of them leaves the series of the others alone.
+Benchmarks are distinguished by name: one more of them leaves the series of the others alone.
 """
 
 from collections import Counter, defaultdict

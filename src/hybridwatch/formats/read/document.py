@@ -22,7 +22,7 @@ _MOST_LINES: Final = 1_000_000
 LIKELY: Final = (".json", ".jsonl")
 LARGEST_COMPANION: Final = 64 * 1024**2
 _FOLDERS: Final = 256
-"""Folders whose parsed files are kept: each file in one asks for its neighbours."""
+"""Folders whose parsed files are kept: each file in one needs its neighbours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def _read_load(root: DocumentNode, benchmark: DocumentNode) -> dict[str, Any]:
             "time: expected one of 0.2 or later"
         )
     raise benchmark.wrong(
-        f"what was asked, as guidellm 0.2 to 0.8 tell it, in {_read_version(root)}"
+        f"the requested load, as guidellm 0.2 to 0.8 write it, in {_read_version(root)}"
     )
 
 

@@ -1,12 +1,12 @@
 """Reports of inference-perf, 0.1.1 to 0.7.0 (``inference_perf/reportgen/base.py``).
 
 ``stage_N_lifecycle_metrics.json`` has a stage of the load, all times in seconds. Model and dataset
-stand in ``config.yaml`` beside it, which newer ones write; no file has a date. Medians are called
+stand in ``config.yaml`` next to it, which newer ones write; no file has a date. Medians are called
 ``p50`` before ``median``. ``per_request_lifecycle_metrics.json`` has every request where that was
 switched on, with its latencies (``computed_metrics``) from 0.7 on.
 
-The summary says the same of all stages together, and reports of adapters of some requests: beside a
-stage they are not read again. Metrics of the server and of sessions are not read at all.
+The summary says the same of all stages together, and reports of adapters of some requests: next to
+a stage they are not read again. Metrics of the server and of sessions are not read at all.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +57,7 @@ def why_alone(_: ForeignDocument, folder: Sequence[ForeignDocument]) -> str | No
     """Say that the report is not next to a part; ``None`` if it is."""
     if any(is_report(one) and not is_part(one) for one in folder):
         return None
-    return "expected stage_0_lifecycle_metrics.json or the summary beside it, found none"
+    return "expected stage_0_lifecycle_metrics.json or the summary next to it, found none"
 
 
 def _is_requests(document: ForeignDocument) -> bool:

@@ -54,9 +54,9 @@ _TABLES: Final = "request_metrics"
 _SERIES: Final = {"ttft": ("ttft",), "tpot": ("tpot", "itl"), "e2el": ("e2el", "ttlt")}
 _SESSION_REDUCED: Final = {"median": ("median", "p50"), "p99": ("p99",)}
 _OTHER_UNIT: Final = 30.0
-"""Above this many times as many requests at once as were asked for, times are not in seconds.
+"""Above this many times as many requests at once as were requested, times are not in seconds.
 
-Subagents add to what was asked for, a thousandfold is milliseconds.
+Subagents add to the requested load, a thousandfold is milliseconds.
 """
 
 
@@ -134,7 +134,7 @@ def _check_seconds(row: DocumentNode) -> None:
     beside = [word for word in _STATED if f"{word}_tpot" in row and f"{word}_intvty" in row]
     if not beside:
         raise IngestError(
-            f"{row.path or 'row'}: expected median_tpot and median_intvty, which tell the unit of "
+            f"{row.path or 'row'}: expected median_tpot and median_intvty, which show the unit of "
             "times, found no such pair"
         )
     time, rate = row.at(f"{beside[0]}_tpot"), row.at(f"{beside[0]}_intvty")
@@ -199,7 +199,7 @@ def _check_session_seconds(row: DocumentNode, done: float, seconds: float) -> No
     mean = next((row.at(key) for key in ("mean_e2el", "mean_ttlt") if key in row), None)
     if mean is None or seconds <= 0:
         raise IngestError(
-            f"{row.path or 'row'}: expected mean_e2el and {_DURATION}, which tell the unit of "
+            f"{row.path or 'row'}: expected mean_e2el and {_DURATION}, which show the unit of "
             "times, found no such pair"
         )
     wanted = row.at("conc" if "conc" in row else "users").amount()
@@ -207,7 +207,7 @@ def _check_session_seconds(row: DocumentNode, done: float, seconds: float) -> No
     if at_once > _OTHER_UNIT * wanted:
         raise IngestError(
             f"{mean.path}: expected seconds, found {mean.amount():g}, which is {at_once:g} "
-            f"requests at once where {wanted:g} were asked for"
+            f"requests at once where {wanted:g} were requested"
         )
 
 

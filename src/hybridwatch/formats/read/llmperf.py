@@ -1,6 +1,6 @@
 """Summaries of LLMPerf, ``*_summary.json`` (``token_benchmark_ray.py`` at f1d6bed).
 
-``*_individual_responses.json`` beside one has every request. Its ``inter_token_latency_s`` takes
+``*_individual_responses.json`` next to one has every request. Its ``inter_token_latency_s`` takes
 the first token in and has no word of ours. Tokens are counted by one tokenizer, Llama's, for every
 model: ``output_throughput`` compares runs of LLMPerf alone.
 """

@@ -57,7 +57,7 @@ def why_alone(samples: ForeignDocument, folder: Sequence[ForeignDocument]) -> st
     date = _read_date(samples)
     beside = [one for one in folder if is_results(one) and _read_date(one) == date]
     if not beside:
-        wanted = f"results_{date}.json beside them" if date else "their results beside them"
+        wanted = f"results_{date}.json next to them" if date else "their results next to them"
         return f"expected {wanted}, found none"
     if len(beside) > 1:
         names = ", ".join(one.path.name for one in beside)
@@ -195,7 +195,7 @@ def _of_task(
     found = [samples for task_hash, samples in kept if task_hash == hashes.get(task)]
     if [*hashes.values()].count(hashes.get(task, "")) < 2:
         return found[0] if found else None
-    # Several tasks ask the same and score it differently.
+    # Several tasks put the same questions and score it differently.
     named = [one for one in found if _DATE.sub("", one.path.stem) == f"samples_{task}"]
     if len(found) > 1 and len(named) != 1:
         names = ", ".join(one.path.name for one in found)
@@ -267,7 +267,7 @@ def _read_mean(scores: DocumentNode, unscored: str | None, why: str | None = Non
 
 
 def _count_documents(root: DocumentNode, task: str) -> tuple[int, int]:
-    """Count the documents that were asked, and those that have a score; 0 where it does not say."""
+    """Count the documents that were put, and those that have a score; 0 where it does not say."""
     if "n-samples" not in root or task not in root.at("n-samples"):
         return 0, 0
     counts = root.at("n-samples", task)

@@ -81,8 +81,8 @@ class Companion:
 
 COMPANIONS: Final = (
     Companion("a list for PyTorch's HUD", vllm_bench.is_repeated),
-    Companion("perf-eval's median of results beside it", vllm_bench.is_median),
-    Companion("a summary of vllm bench sweep, whose results lie beside it", vllm_bench.is_summary),
+    Companion("perf-eval's median of results next to it", vllm_bench.is_median),
+    Companion("a summary of vllm bench sweep, whose results lie next to it", vllm_bench.is_summary),
     Companion("asv's description of a machine", asv.is_machine),
     Companion("asv's description of its benchmarks", asv.is_benchmarks),
     Companion("samples of lm-eval", lm_eval.is_samples, lm_eval.why_alone),

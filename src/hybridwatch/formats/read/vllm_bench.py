@@ -186,7 +186,7 @@ def _lost(result: DocumentNode) -> str | None:
         if failed:
             return f"{failed} of {wanted} requests failed"
     else:
-        # A data set may have held fewer than were asked for. That looks like requests that
+        # A data set may have held fewer than were requested. That looks like requests that
         # were lost: a client may list only those that were answered.
         wanted = result.at("num_prompts").count()
         if completed < wanted:
@@ -261,7 +261,7 @@ def _in_seconds(result: DocumentNode, name: str) -> float | None:
     if name not in result:
         return None
     if _IN_SECONDS not in result.value:
-        raise result.at(name).wrong(f"the name {name}_ms, since its unit is not told otherwise")
+        raise result.at(name).wrong(f"the name {name}_ms, since nothing else names its unit")
     return result.at(name).amount()
 
 

@@ -5,7 +5,7 @@ what it measures with our suites (``orchestration.nightly.asv_plugin``), so both
 sure asv may be of a number is ``asv_benchmarks``' business.
 
 What was read from a file of asv goes out as it came in, for which ``formats.read.asv`` keeps it
-beside the record.
+next to the record.
 """
 
 import hashlib
@@ -121,7 +121,7 @@ def _find_as_read(run: Run) -> AsvResult | None:
         build, environment = run.builds[0].label, str(head["env_name"])
         own = (f"asv/{name}", str(machine.get("machine") or UNKNOWN), environment[:_LONGEST])
     except (KeyError, TypeError, ValueError) as error:
-        raise ExportError(f"run {run.id}: expected what asv wrote, beside the record") from error
+        raise ExportError(f"run {run.id}: expected what asv wrote, next to the record") from error
     if own != (run.scenario.id, run.testbed.id, build):
         return None
     folder = safe_name(run.testbed.id)
@@ -343,7 +343,7 @@ def _reduced(benchmark: TrackedMetric, values: Sequence[float]) -> float:
 
 
 def _values(points: Sequence[ExportedPoint]) -> Sequence[float]:
-    """Gather one number per trial; of answers the newest: asked again, they are as before."""
+    """Gather one number per trial; of answers the newest: a second time they are as before."""
     newest = points[-1]
     if newest.subject.metric.kind is Kind.PROPORTION:
         return reduce_side(OneSide(newest.run, newest.side), newest.subject).values

@@ -6,7 +6,7 @@ this, so that what asv measured and what was exported from a record are one seri
 How sure asv may be of a number: the interval that it keeps with each.
 
 asv compares runs, and knows of each only how its trials scatter. Runs of one build scatter by more
-(``analysis.run_noise``). So its intervals are widened by what earlier runs tell; without such runs
+(``analysis.run_noise``). So its intervals are widened by what earlier runs show; without such runs
 they are infinite, and ``asv compare`` calls no time worse. Samples are not given to asv: it would
 compare them by rank and forget the interval.
 """
@@ -31,7 +31,7 @@ from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario
 
 BUILD_VARIABLE: Final = "HYBRIDWATCH_BUILD"
 RELEASE_VARIABLE: Final = "HYBRIDWATCH_RELEASE"
-"""Environment variables by which asv tells builds apart."""
+"""Environment variables by which asv distinguishes builds."""
 
 _RATES: Final = ("output_throughput", "request_throughput")
 _MEDIANS: Final = ("ttft", "tpot", "itl", "e2el", "engine_cpu_time", "metadata_build_time")

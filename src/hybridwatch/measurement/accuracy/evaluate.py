@@ -51,7 +51,7 @@ def main(*tasks: str) -> None:
         return
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what lm-eval prints goes to the log
-    import lm_eval  # noqa: F401 - before anything is asked for
+    import lm_eval  # noqa: F401 - before the first request
 
     for line in sys.stdin:
         request, answer = map(Path, json.loads(line))

@@ -44,7 +44,7 @@ def _task_answers(
 ) -> Iterator[Answer]:
     held = evaluation["n-samples"][eval_name]["original"]
     if held < documents:
-        raise MeasurementError(f"task {name} has {held} documents, {documents} were asked for")
+        raise MeasurementError(f"task {name} has {held} documents, {documents} are needed")
     rows = evaluation["samples"][eval_name]
     filters = list(dict.fromkeys(row["filter"] for row in rows))
     chosen = strictest(filters)
@@ -201,7 +201,7 @@ def _eval_name(name: str) -> str:
 def _environment(*, offline: bool) -> dict[str, str]:
     environment = {
         **without_proxy(),
-        # lm-eval would send it along, and a loopback engine asks for none.
+        # lm-eval would send it along, and a loopback engine needs none.
         "OPENAI_API_KEY": "",
         "TQDM_DISABLE": "1",  # a progress bar would fill the tail of the log
         "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER": NO_TEXT,

@@ -25,7 +25,7 @@ NO_NUMBERS: Final = "its logarithms are no numbers"
 
 
 class Oracle(BaseModel):
-    """Right answers to what a scenario's contract trials ask, as their file has them.
+    """Right answers to a scenario's contract trials, as their file has them.
 
     Attributes:
         model_digest: SHA-256 over the model's configuration and weights.
@@ -75,7 +75,7 @@ def load(path: Path) -> Oracle | None:
     return _parsed(path, text)
 
 
-@lru_cache(maxsize=8)  # every trial asks
+@lru_cache(maxsize=8)  # read for every trial
 def _parsed(path: Path, text: bytes) -> Oracle:
     try:
         return Oracle.model_validate_json(text)
@@ -161,7 +161,7 @@ def _deviation(kept: Completion, fresh: Completion) -> str:
 
 
 def model_digest(folder: Path) -> str:
-    """Tell models apart: SHA-256 over the names and bytes of configuration and weights."""
+    """Distinguish models: SHA-256 over the names and bytes of configuration and weights."""
     total = hashlib.sha256()
     for path in sorted([folder / "config.json", *folder.glob("*.safetensors")]):
         total.update(f"{path.name}\n".encode())

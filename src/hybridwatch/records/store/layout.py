@@ -1,7 +1,7 @@
 """Where a store and its records lie: ``RESULTS/records/<testbed>/<time>-<build>-<run id>.json``.
 
 Results are a folder, or the URL of an object store, whose folder is its mirror. No index is kept.
-What was removed is noted in ``pruned.jsonl`` before it goes, to tell it from what was lost.
+What was removed is noted in ``pruned.jsonl`` before it goes, to distinguish it from what was lost.
 """
 
 import hashlib

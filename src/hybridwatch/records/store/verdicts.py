@@ -196,7 +196,7 @@ def read_side(results: Path, reference: SideRef) -> StoredSide:
     if not path.is_file():
         raise RecordError(
             f"{path}: the record of run {reference.run_id} is not there, and without it the "
-            "verdict cannot be had again: bring it back, with the file of answers beside it, or "
+            "verdict cannot be had again: bring it back, with the file of answers next to it, or "
             "name the folder that has it with --results"
         )
     run = read_run(path)

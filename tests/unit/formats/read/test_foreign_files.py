@@ -302,7 +302,7 @@ def test_a_record_takes_one_value_next_to_a_statistic() -> None:
     run = only(FOREIGN / "vllm-bench/appended.jsonl")
     two = Sample("ttft", (0.1, 0.2), "p99")
     wrong = replace(run, trials=(replace(run.trials[0], samples=(two,)),))
-    with pytest.raises(RecordError, match="expected one value beside statistic"):
+    with pytest.raises(RecordError, match="expected one value next to statistic"):
         encode(wrong)
 
 

@@ -383,7 +383,7 @@ def test_the_median_of_results_next_to_it_is_not_taken_again(tmp_path) -> None:
     path.write_text(json.dumps(told))
     assert companion(path) is None  # alone it is all there is
     (tmp_path / "bench-x-run-1.json").write_text("{}")
-    assert companion(path) == "perf-eval's median of results beside it"
+    assert companion(path) == "perf-eval's median of results next to it"
 
 
 def test_a_row_of_sessions_of_inferencex_tells_its_time_and_its_requests() -> None:

@@ -205,7 +205,7 @@ def test_nobody_listening_is_a_failed_measurement(server, tmp_path, lm_eval):
 
 def test_more_documents_than_the_task_has_are_refused(server, tmp_path, lm_eval):
     server.reply = lambda _: completion("x")
-    with pytest.raises(MeasurementError, match="task recall has 250 documents, 251 were asked for"):
+    with pytest.raises(MeasurementError, match="task recall has 250 documents, 251 are needed"):
         asked(lm_eval, server, tmp_path, tasks=("recall",), documents=251)
 
 

@@ -1,4 +1,4 @@
-"""What was told to whom, and the messages that are on their way."""
+"""How each channel stands, and the messages that are on their way."""
 
 import sqlalchemy as sa
 from alembic import op

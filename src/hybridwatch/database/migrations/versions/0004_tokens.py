@@ -1,4 +1,4 @@
-"""Tokens of programs that ask the API."""
+"""Tokens of programs that use the API."""
 
 import sqlalchemy as sa
 from alembic import op
