@@ -27,7 +27,9 @@ from hybridwatch.records.trial_parts import DIGITS, Completion, near_tie_within
 from hybridwatch.scenarios.expansion import PlannedWave, expand
 from hybridwatch.scenarios.scenario import Scenario
 
-_OUTDATED: Final = "the oracle has answers to other requests than these: run hybridwatch oracle make {model} {scenario}"
+_OUTDATED: Final = (
+    "the oracle answers other requests than these: run hybridwatch oracle make {model} {scenario}"
+)
 
 
 class Checked(NamedTuple):

@@ -51,29 +51,24 @@ class Bucket:
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         """List what is there, or in one folder: bytes by name."""
-        import obstore
-
         with self._errors("cannot be listed"):
-            batches = obstore.list(self._store, folder or None)
+            batches = self._store.list(folder or None)
             return {one["path"]: one["size"] for batch in batches for one in batch}
 
     def read(self, name: str) -> bytes | None:
         """Read an object; ``None`` if there is none."""
-        import obstore
-
         with self._errors(f"{name} cannot be read"):
             try:
-                return bytes(obstore.get(self._store, name).bytes())
+                return bytes(self._store.get(name).bytes())
             except FileNotFoundError:
                 return None
 
     def create(self, name: str, content: bytes) -> None:
         """Make an object; the same again changes nothing, other bytes are a ``ConflictError``."""
-        import obstore
         from obstore.exceptions import AlreadyExistsError
 
         with self._errors(f"{name} cannot be written"), contextlib.suppress(AlreadyExistsError):
-            obstore.put(self._store, name, content, mode="create")
+            self._store.put(name, content, mode="create")
             return
         # An answer that was lost on its way makes the repeated request find its own object.
         if self.read(name) != content:
@@ -83,10 +78,8 @@ class Bucket:
 
     def remove(self, name: str) -> None:
         """Remove an object, if it is there."""
-        import obstore
-
         with self._errors(f"{name} cannot be removed"):
-            obstore.delete(self._store, name)
+            self._store.delete(name)
 
     @contextmanager
     def _errors(self, failed: str) -> Iterator[None]:
