@@ -67,15 +67,9 @@ class GuardedProcess:
     """A command under the guard (``system.guard``), its output in a log file.
 
     The guard ends the whole group when we close its standard input, on purpose or by dying.
-
-    Args:
-        environment: On top of this process's own variables.
-        stdin: Descriptor for the command's standard input; nothing to read without one.
-        stdout: Descriptor for its standard output; the log without one.
-
-    Raises:
-        OSError: The guard could not be started.
-        KeyboardInterrupt: A stop was requested (``system.stopping``): nothing new is started.
+    ``environment`` comes on top of this process's own variables. ``stdin`` and ``stdout`` are
+    descriptors; without them there is nothing to read, and the log gets the output. Once a stop was
+    requested (``system.stopping``), nothing new is started but a ``KeyboardInterrupt`` raised.
     """
 
     def __init__(
@@ -115,11 +109,9 @@ class GuardedProcess:
         return self._process.poll()
 
     def wait(self, timeout_s: float) -> int:
-        """Wait for the command's own end.
+        """Wait for the command's own end; it still runs after a ``TimeoutError``.
 
-        Raises:
-            TimeoutError: It did not end in time; it is still running.
-            KeyboardInterrupt: A stop was requested, and has ended it.
+        Where a stop was requested, and has ended it, that is a ``KeyboardInterrupt``.
         """
         try:
             status = self._process.wait(timeout_s)

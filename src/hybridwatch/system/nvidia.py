@@ -1,8 +1,8 @@
 """Reads facts on this machine's NVIDIA GPUs from their driver (NVML).
 
 A typed boundary around NVIDIA's own library (the module ``pynvml``), which queries the driver from
-the host: nothing here starts a CUDA context. What a GPU, its driver or a container does not report is
-``None``.
+the host: nothing here starts a CUDA context. What a GPU, its driver or a container does not report
+is ``None``.
 """
 
 import os

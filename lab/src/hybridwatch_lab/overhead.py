@@ -1,4 +1,4 @@
-"""``python -m hybridwatch.measurement.overhead``: does the harness slow what it measures?
+"""``python -m hybridwatch_lab.overhead``: does the harness slow what it measures?
 
 Each pair runs the same load on the same engine, once through the harness and once by hand, in
 alternating order. Prints tokens per second of both and the ratio of their medians.
@@ -74,7 +74,7 @@ def compare(pool: EnginePool, work: Path, pairs: int) -> dict[str, Any]:
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m hybridwatch.measurement.overhead")
+    parser = argparse.ArgumentParser(prog="python -m hybridwatch_lab.overhead")
     parser.add_argument("--scenario", default="smoke/padded-graph-rows")
     parser.add_argument("--build", default=DEFAULT_BUILD)
     parser.add_argument("--pairs", type=int, default=10)
