@@ -1,4 +1,4 @@
-"""What may be asked, checked before it is looked up; what is wrong is said as in RFC 9457."""
+"""What a request may ask for, checked before it is looked up; errors are as in RFC 9457."""
 
 import base64
 import binascii
@@ -22,28 +22,20 @@ _LONGEST: Final = 200
 
 
 class ProblemError(Exception):
-    """A request that is not answered as it wishes."""
+    """A request that is not answered as it wishes, for the ``part`` that a ``Problem`` names."""
 
     def __init__(
         self,
         status: HTTPStatus,
         detail: str,
         *,
-        field: str = "",
-        expected: str = "",
-        found: str = "",
         headers: dict[str, str] | None = None,
+        **part: str,
     ) -> None:
         super().__init__(detail)
         self.headers = headers or {}
-        self.problem = Problem(
-            title=status.phrase,
-            status=status.value,
-            detail=detail,
-            field=field,
-            expected=expected,
-            found=found[:_LONGEST],
-        )
+        part["found"] = part.get("found", "")[:_LONGEST]
+        self.problem = Problem(title=status.phrase, status=status.value, detail=detail, **part)
 
     def response(self) -> Response:
         """Give the answer."""
@@ -179,10 +171,7 @@ _Entry = dict[str, Any]
 def cut(
     entries: Sequence[_Entry], query: PageQuery, key: Callable[[_Entry], str]
 ) -> dict[str, Any]:
-    """Give the wanted page: ``items``, and the cursor of the ``next``; ``None`` behind the last.
-
-    A cursor names an entry, not a place: what is new at the beginning of a list moves nothing.
-    """
+    """Give a page: ``items``, and the cursor of the ``next``, an entry; ``None`` after the last."""
     start = 0
     if query.cursor:
         try:

@@ -41,11 +41,6 @@ class Route:
     refusals: tuple[int, ...] = ()
     scope: Scope = Scope.READ
 
-    @property
-    def summary(self) -> str:
-        """What it does, in a line."""
-        return (self.answer.__doc__ or "").partition("\n")[0]
-
 
 @dataclass(frozen=True, slots=True)
 class Upload:
@@ -76,11 +71,6 @@ class Write:
     scope: Scope
     done: tuple[int, ...]
     refusals: tuple[int, ...]
-
-    @property
-    def summary(self) -> str:
-        """What it does, in a line."""
-        return (self.handler.__doc__ or "").partition("\n")[0]
 
 
 ROUTES: Final = (
@@ -189,7 +179,7 @@ def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
 def _operation(route: Route, is_open: Callable[[Scope], bool]) -> dict[str, Any]:
     return {
         "operationId": route.answer.__name__,
-        "summary": route.summary,
+        "summary": _summarize(route.answer),
         # Nothing is a way in, too, where anybody may ask; a wrong token is refused all the same.
         "security": [{_BEARER: [route.scope.value]}, *([{}] if is_open(route.scope) else [])],
         "parameters": [*_in_path(route.path), *_in_query(route.query), _CONDITION],
@@ -210,7 +200,7 @@ def _writing(write: Write) -> dict[str, Any]:
     done = {"headers": _LOCATION, "content": content}
     return {
         "operationId": write.handler.__name__,
-        "summary": write.summary,
+        "summary": _summarize(write.handler),
         "security": [{_BEARER: [write.scope.value]}],
         "parameters": [*_in_path(write.path)],
         "requestBody": {
@@ -222,6 +212,10 @@ def _writing(write: Write) -> dict[str, Any]:
             **_refusals(*_ALWAYS, *_WRITES_TOO, *write.refusals),
         },
     }
+
+
+def _summarize(function: Callable[..., object]) -> str:
+    return (function.__doc__ or "").partition("\n")[0]
 
 
 def _body(write: Write, kind: str) -> dict[str, Any]:
@@ -260,7 +254,7 @@ def _in_query(model: type[Nothing]) -> Iterator[dict[str, Any]]:
     for name, schema in properties.items():
         kept = {key: value for key, value in schema.items() if key not in {"title", "description"}}
         if "enum" in kept:
-            del kept["default"]  # nothing is asked for
+            del kept["default"]  # empty for any
         yield {
             "name": name,
             "in": "query",

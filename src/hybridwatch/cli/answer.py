@@ -17,7 +17,6 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.fleet_queue import made_queue, planned_queue
 from hybridwatch.cli.github_access import access, pull_request, run_address, takes_repo
 from hybridwatch.cli.options import FILE, takes_results, verb, verb_group
 from hybridwatch.engines.builds import DEFAULT_BUILD
@@ -25,7 +24,7 @@ from hybridwatch.errors import FleetError, GithubError, HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.orchestration.bisect.journal import read_answer
 from hybridwatch.orchestration.fleet.job import JobState
-from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.job_queue import made_queue, planned_queue, utc_now
 from hybridwatch.orchestration.fleet.lookup import RequestedJobs, request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.orchestration.nightly.checkout import takes_policy
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from hybridwatch.integrations.github.our_comment import CommentRequest
 
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
-"""What a reading command gets of the environment, beside our own settings: no token."""
+"""What a reading command gets of the environment, besides our own settings: no token."""
 _OURS: Final = "HYBRIDWATCH_"
 _READING_S: Final = 300
 _LINES: Final = 80
@@ -67,7 +66,7 @@ def command() -> None:
     multiple=True,
     default=(DEFAULT_BUILD, DEFAULT_BUILD),
     metavar="BUILD",
-    help="What run compares when nobody names builds; give it twice.",
+    help="What run compares when no builds are named; give it twice.",
 )
 @click.option(
     "--job",
@@ -86,10 +85,10 @@ def comment_command(
     [ask]; else it is left in --job for another job, which has no token, and bisect always is.
     """
     client = access("answer", writes=True)
-    from hybridwatch.integrations.github.answering import read_claim, take
+    from hybridwatch.integrations.github.answering import read_event, take
     from hybridwatch.integrations.github.grammar import build_vocabulary
 
-    claim = read_claim(event, repo)
+    claim = read_event(event, repo)
     order = claim and take(client, repo, claim, partial(build_vocabulary, results), builds)
     if not order:
         say("answer: nothing to do")
@@ -144,7 +143,7 @@ def _to_be_measured(
             note = put_into_queue(matrix, command, results, place)
             change = {"state": RequestState.QUEUED, "note": note}
         except FleetError as error:
-            why = str(error).removeprefix(f"{matrix.path}: ")  # nobody's business where it lies
+            why = str(error).removeprefix(f"{matrix.path}: ")  # where it lies is private
             change = {"state": RequestState.REFUSED, "note": why[:_LONGEST_NOTE]}
     elif not can_hand_on:
         change = {"state": RequestState.REFUSED, "note": "this is not measured here"}
@@ -240,7 +239,7 @@ def put_into_queue(
 @takes_results("Folder whose database has the queue, and which gets the records.")
 @takes_policy
 def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
-    """Show in our comments how far the fleet is with what was asked for.
+    """Show in our comments how far the fleet is with the requests.
 
     Put it behind `hybridwatch fleet run` in what a timer starts.
     """
@@ -254,7 +253,7 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
         pull = PullRequest(client, repo, jobs.pull_request)
         entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
         if entry is None or not entry.is_open:
-            continue  # it was told before
+            continue  # reported before
         changed = _as_it_stands(entry, jobs)
         if changed == entry:
             continue

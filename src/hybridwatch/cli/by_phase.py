@@ -19,7 +19,7 @@ from hybridwatch.cli import terminal
 from hybridwatch.cli.outcome import RunOutcome, RunRecords, render_summary
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
-from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.judge import known_bad_in
 from hybridwatch.measurement.phased_run import STAGES, PhasedRun
 from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.records.run import Phase, Run

@@ -293,7 +293,7 @@ _COMMITS: Final = ("commit", "pr")
 def add_command(
     name: str, base: str, index: str | None, repo: str, **places: Path | str | int | None
 ) -> None:
-    """Add an engine build of your own, called NAME, beside the shipped ones.
+    """Add an engine build of your own, called NAME, next to the shipped ones.
 
     Every verb that takes a BUILD takes it. Code is copied: after an edit, run this again. Records
     call it NAME@ and the digest of its Python code, so no two states of it share a series.

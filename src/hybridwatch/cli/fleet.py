@@ -9,7 +9,6 @@ from rich.text import Text
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
-from hybridwatch.cli.fleet_queue import made_queue, open_queue, planned_queue, read_confirm
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.cli.options import (
     FILE,
@@ -28,7 +27,7 @@ from hybridwatch.orchestration.fleet.cluster import Cluster
 from hybridwatch.orchestration.fleet.driver import DriverSettings, DriverSummary, QueueDriver
 from hybridwatch.orchestration.fleet.hosts import HostRegistry
 from hybridwatch.orchestration.fleet.job import AttemptEnd, HostStatus, Job, JobState
-from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.job_queue import made_queue, open_queue, planned_queue, utc_now
 from hybridwatch.orchestration.fleet.lookup import (
     find_confirmations,
     find_job_log,
@@ -42,6 +41,7 @@ from hybridwatch.orchestration.fleet.matrix import (
     Matrix,
     buildkite_steps,
     github_matrix,
+    read_confirm,
     read_matrix,
 )
 from hybridwatch.orchestration.fleet.measuring import LocalCluster

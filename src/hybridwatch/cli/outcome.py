@@ -18,10 +18,8 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.options import program, with_results
-from hybridwatch.history.judge import both_sides, judge, judge_on
-from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.judge import both_sides, judge, judge_on, known_bad_in, save
 from hybridwatch.measurement.session_request import is_stopped
-from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
@@ -227,10 +225,7 @@ def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterato
 
 
 def _of_phases(expect: Expect, run: Run) -> Expect:
-    """Keep what is expected of the phases that a run was to have; ``--phases`` chooses them.
-
-    A phase that was wanted and could not be measured has failed trials.
-    """
+    """Keep what is expected of the phases that a run was to have: others have no trials at all."""
     made = {trial.phase for trial in run.trials}
     left_out = tuple(prefix for phase, prefix in _PREFIXES.items() if phase not in made)
 

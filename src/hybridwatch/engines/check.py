@@ -31,11 +31,10 @@ class BuildFinding:
 
 @dataclass(frozen=True, slots=True)
 class BuildCheck:
-    """What an environment really holds.
+    """What an environment really holds; ``faults`` are what can be planted, and what each does.
 
     Attributes:
         wheel_digest: SHA-256 of the list of its files.
-        faults: What can be planted, and what that does, by fault id.
         code_digest: SHA-256 over vLLM's Python files, patched or not; an old plugin gives ``None``.
         changed_files: Those that are not as the wheel lists them; ``None`` where that is unknown.
         diff_digest: SHA-256 of what differs from the commit ``revision``.
@@ -57,10 +56,7 @@ class BuildCheck:
         return tuple(one for one, source in known.items() if source == self.fixes[fix].source)
 
     def is_changed(self, fix: str) -> bool:
-        """Whether no known release has the code that decides about a fix.
-
-        What a probe says of it was never seen. Of a user's own fix no release is known.
-        """
+        """Whether no known release has the code that decides about a fix; never of a user's own."""
         is_known = fix in CATALOGUE and self.fixes[fix].source is not None
         return is_known and not self.as_in(fix)
 

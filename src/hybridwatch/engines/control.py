@@ -102,7 +102,7 @@ class EngineControl:
         self._call("idle_batches", batches)
 
     def hold(self) -> None:
-        """Stop scheduling; what is asked from now on waits for ``release``."""
+        """Stop scheduling; what is requested from now on waits for ``release``."""
         for line in self._lines:
             # Left to itself, a pause also empties the prefix cache, whatever its mode.
             line.post("/pause?mode=keep&clear_cache=false")
@@ -199,11 +199,7 @@ class EngineControl:
             line.post("/reset_prefix_cache?reset_external=true")  # what a connector keeps, too
 
     def clear_cache(self) -> None:
-        """Leave nothing in the cache's memory, and its blocks in the order of a fresh engine.
-
-        So what ran before, until it was ``reset``, decides neither unwritten states nor who gets
-        which block.
-        """
+        """Empty the cache's memory and order its blocks as in a fresh engine."""
         self._call("clear_cache")
 
     def _steps(self, method: str, *arguments: object) -> dict[str, int]:
@@ -264,10 +260,9 @@ class EngineSetting:
 
 @dataclass(slots=True)
 class LiveEngine:
-    """An engine that answers; a side that names no fix gets its ``native`` state.
+    """An engine that answers, fresh until a trial; a side that names no fix has ``native`` ones.
 
-    ``start`` has what is known of its start and no trial has yet: seconds by metric. It is
-    fresh until a trial is made on it.
+    ``start`` has seconds by metric, what is known of its start and no trial has yet.
     """
 
     server: Server

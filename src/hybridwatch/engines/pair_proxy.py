@@ -6,8 +6,8 @@ its state to the decode server with the request, whose answer is passed on, byte
 - ``GET /v1/models``: the decode server's;
 - ``GET /stats``: a ``ProxyTally``, by which a caller can prove which way its requests went.
 
-A prefill answer without a state is an error, and never computed by the decode server: else
-something else is measured. Errors keep status and body, and get the header ``FAILED_SIDE``.
+A prefill answer without a state is an error: the decode server would compute the prompt. Errors
+keep status and body, and get the header ``FAILED_SIDE``.
 """
 
 import argparse
@@ -85,10 +85,7 @@ def _side_error(side: str, message: str) -> _SideError:
 
 
 def refusal(body: object) -> str | None:
-    """Say why a completion request cannot be split over a pair; ``None`` when it can.
-
-    One state is handed over per request, and the decode server never computes a prompt.
-    """
+    """Say why a completion request cannot be split over a pair, which hands over one state."""
     if not isinstance(body, dict):
         return "expected a JSON object"
     prompt = body.get("prompt")

@@ -1,7 +1,4 @@
-"""What an alert is called, and what a gate prints about a cause.
-
-Plain text from records; what shows it as Markdown or HTML escapes it.
-"""
+"""What an alert is called, and what a gate prints about a cause, as plain text of records."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -59,7 +59,6 @@ class ReleaseCell(JournalEntry):
         scenario_digest: Of the work that the engine got.
         broken: Metric to the worst value, of those that are not as expected; ``None`` without one.
         detail: First cause of a failure, or why it does not apply, in one line.
-        trials: Contract trials that were made.
         measured_at: UTC.
         revision: Commit of hybridwatch, None outside a checkout.
     """
@@ -91,11 +90,9 @@ class ReleaseCell(JournalEntry):
 class Reason(Part):
     """Why something is wrong, with patterns (``*``) of where.
 
-    Attributes:
-        metrics: Metrics, or ``failed_trial``.
-        says: What a failure's first cause contains.
-        finding: Its number in ``docs/findings.md``.
-        upstream: Issue or pull request, and what became of it.
+    ``metrics`` may be ``failed_trial``; ``says`` is what a failure's first cause contains;
+    ``finding`` is a number in ``docs/findings.md``; ``upstream`` an issue or pull request, and what
+    became of it.
     """
 
     scenarios: _Patterns
@@ -188,11 +185,7 @@ class Card:
 
 
 def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
-    """Read the card of a results folder, without cells of scenarios that are no more, or changed.
-
-    Raises:
-        RecordError: Cells or reasons cannot be read.
-    """
+    """Read the card of a results folder, without cells of scenarios that are gone or changed."""
     digests = {one.id: digest(one) for one in scenarios if not one.is_of_speed_alone}
     path = cells_file(results)
     found = [

@@ -1,7 +1,4 @@
-"""A report on a terminal: the table, its footnotes, and one closing sentence.
-
-Made for 80 to 120 columns and readable as plain text too, since most people see it in a CI log.
-"""
+"""A report on a terminal of 80 to 120 columns, or as plain text: table, footnotes, one sentence."""
 
 from collections.abc import Iterator
 from typing import Final

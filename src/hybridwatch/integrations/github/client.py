@@ -1,7 +1,6 @@
 """The client of GitHub's API, and a pull request there: its commits, our one comment, our check.
 
-The token never leaves this module except in the request's header: not in a log or an error, even if
-the server says it back.
+The token leaves this module in the request's header alone, never in a log or an error.
 """
 
 import logging

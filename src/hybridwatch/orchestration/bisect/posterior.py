@@ -55,14 +55,9 @@ class Range:
 class Belief:
     """A probability for each position from 1, the first after the good end, to the bad end.
 
-    How large the change is and how far measurements scatter is not known for sure either, and what
-    one measurement says of that counts for all others. So there is a probability for each position
-    together with each of these.
-
-    Attributes:
-        joint: The probabilities; a row for each position, a column for each size and scatter.
-        skipped: Positions that cannot be measured. One of them may be the change, but nothing
-            distinguishes it from the next one that can.
+    ``joint`` has them together with each size of the change and scatter of measurements, which are
+    not known for sure either: a row for each position, a column for each of these. One of the
+    ``skipped``, which cannot be measured, is not distinguished from the next that can.
     """
 
     joint: Array
@@ -71,14 +66,12 @@ class Belief:
     @property
     def masses(self) -> Array:
         """The probability of each position; the first is that of position 1."""
-        whole: Array = self.joint.sum(axis=1)
-        return whole
+        return np.asarray(self.joint.sum(axis=1))
 
     @property
     def columns(self) -> Array:
         """The probability of each column."""
-        found: Array = self.joint.sum(axis=0)
-        return found
+        return np.asarray(self.joint.sum(axis=0))
 
     @property
     def last(self) -> int:
@@ -97,14 +90,10 @@ class Belief:
     def after(
         self, at: int, if_unchanged: Array, if_changed: Array, reference: int = 0
     ) -> "Belief":
-        """Learn a measurement (Bayes' rule).
+        """Learn a measurement of ``at`` against an earlier position, ``reference`` (Bayes' rule).
 
-        Args:
-            at: What was measured.
-            if_unchanged: Logarithms of how likely the measurement is if the change does not lie
-                between the two that were measured, for each column.
-            if_changed: The same if it does.
-            reference: The earlier position that it was measured against; 0 is the good end.
+        Both arrays are logarithms of how likely it is for each column: if the change does not lie
+        between the two that were measured, and if it does.
         """
         positions = np.arange(1, self.last + 1)[:, None]
         is_between = (reference < positions) & (positions <= at)
@@ -177,13 +166,10 @@ BLOCKS: Final = (1, 5, 10, 20)
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What the ends showed.
+    """What the ends showed: the log ratio of bad and good end, and its standard error.
 
-    Attributes:
-        size: Log ratio of bad and good end.
-        error: Standard error of it.
-        noise: Standard deviation of one block's log ratio around the center of its session.
-        restarts: Whether each block starts its own engines, and so is a session.
+    ``noise`` is the standard deviation of one block's log ratio around the center of its session;
+    ``restarts``, each block starts its own engines, and so is a session.
     """
 
     size: float
@@ -333,15 +319,13 @@ def _information(shares: Array, size: float, unchanged: float, changed: float) -
     mixed = shares[:, None] * if_changed + (1 - shares[:, None]) * if_unchanged
     told = special.xlogy(if_changed, if_changed / mixed).sum(axis=1) * shares
     told += special.xlogy(if_unchanged, if_unchanged / mixed).sum(axis=1) * (1 - shares)
-    bits: Array = told * step / math.log(2)
-    return bits
+    return np.asarray(told * step / math.log(2))
 
 
 def _columns(values: Array, axis: int) -> Array:
     """Give each column of a belief its size (0), scatter (1) or variation (2)."""
     shape = len(_AWAY), len(_SCATTERS), len(_VARIATIONS)
-    found: Array = np.broadcast_to(values.reshape(np.roll([-1, 1, 1], axis)), shape).ravel()
-    return found
+    return np.broadcast_to(values.reshape(np.roll([-1, 1, 1], axis)), shape).ravel()
 
 
 def _sessions(blocks: Sequence[float]) -> list[Sequence[float]]:
@@ -364,5 +348,4 @@ def _log_density(values: Array) -> Array:
         - special.gammaln(FREEDOM / 2)
         - 0.5 * math.log(FREEDOM * math.pi)
     )
-    density: Array = constant - (FREEDOM + 1) / 2 * np.log1p(values**2 / FREEDOM)
-    return density
+    return np.asarray(constant - (FREEDOM + 1) / 2 * np.log1p(values**2 / FREEDOM))

@@ -1,7 +1,6 @@
 """Jobs, each one measurement for a fleet, and the choice of which starts on which host.
 
-A series waits for the host that first measured it, or its batch's end; only a stand-in host, where
-allowed, measures it too, as a series of its own.
+A series waits for the host that first measured it; only an allowed stand-in may measure it, too.
 """
 
 import hashlib
@@ -234,10 +233,9 @@ class Host:
 class Fleet:
     """Everything that placing depends on besides the jobs.
 
-    Attributes:
-        hosts: Every host that was ever seen, by name; ``present`` ones are there now.
-        keepers: By series, the hosts that measured it, the first one first.
-        unproven: Hosts and batches whose A/A is still to come.
+    ``hosts`` are all that were ever seen, by name, ``present`` those that are there. ``keepers``
+    are by series the hosts that measured it, the first one first; of the ``unproven`` hosts and
+    batches the A/A is still to come.
     """
 
     hosts: Mapping[str, Host]

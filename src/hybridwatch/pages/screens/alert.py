@@ -14,9 +14,8 @@ from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.moment import Series
 from hybridwatch.history.entry import Entry, load_trials
-from hybridwatch.history.line_names import list_line_names
 from hybridwatch.history.lines import Line as HistoryLine
-from hybridwatch.history.lines import build_lines
+from hybridwatch.history.lines import build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
