@@ -38,7 +38,7 @@ class Route:
     query: type[queries.Nothing]
     schema: type[BaseModel]
     stamp: Callable[[Snapshot, endpoints.Named], str] = lambda store, _: store.index.stamp
-    refusals: tuple[int, ...] = ()
+    refusals: tuple[int, ...] = (404,)
     scope: Scope = Scope.READ
 
 
@@ -73,41 +73,25 @@ class Write:
     refusals: tuple[int, ...]
 
 
+def _stamp_alerts(store: Snapshot, _: endpoints.Named) -> str:
+    return store.alerts().stamp
+
+
 ROUTES: Final = (
-    Route("/runs", endpoints.runs, queries.RunsQuery, answers.RunPage, refusals=(404,)),
-    Route("/runs/{run}", endpoints.run, queries.Nothing, answers.RunItem, refusals=(404,)),
+    Route("/runs", endpoints.runs, queries.RunsQuery, answers.RunPage),
+    Route("/runs/{run}", endpoints.run, queries.Nothing, answers.RunItem),
     Route(
         "/runs/{run}/report",
         endpoints.report,
         queries.Nothing,
         ReportAnswer,
-        stamp=lambda store, named: store.index.read_stamp(endpoints.run(store, named)["record"]),
+        lambda store, named: store.index.read_stamp(endpoints.run(store, named)["record"]),
         refusals=(404, 409),
     ),
-    Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage, refusals=(404,)),
-    Route(
-        "/series/{series}",
-        endpoints.levels,
-        queries.LevelsQuery,
-        answers.LevelPage,
-        refusals=(404,),
-    ),
-    Route(
-        "/alerts",
-        endpoints.alerts,
-        queries.AlertsQuery,
-        answers.AlertPage,
-        stamp=lambda store, _: store.alerts().stamp,
-        refusals=(404,),
-    ),
-    Route(
-        "/alerts/{alert}",
-        endpoints.alert,
-        queries.Nothing,
-        AlertItem,
-        stamp=lambda store, _: store.alerts().stamp,
-        refusals=(404,),
-    ),
+    Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage),
+    Route("/series/{series}", endpoints.levels, queries.LevelsQuery, answers.LevelPage),
+    Route("/alerts", endpoints.alerts, queries.AlertsQuery, answers.AlertPage, _stamp_alerts),
+    Route("/alerts/{alert}", endpoints.alert, queries.Nothing, AlertItem, _stamp_alerts),
 )
 WRITES: Final = (
     Write(

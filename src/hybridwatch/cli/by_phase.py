@@ -115,10 +115,7 @@ def _stage(phases: Sequence[Phase]) -> int:
 
 
 class FailedScenarios:
-    """Scenarios of which there is nothing to record; the others are measured all the same.
-
-    Of one that is ``alone`` the error is the command's.
-    """
+    """Scenarios without a record; of one that is ``alone`` the error is the command's."""
 
     def __init__(self, console: Console, *, alone: bool) -> None:
         self.count = 0

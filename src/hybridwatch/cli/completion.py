@@ -1,6 +1,7 @@
 """What a shell offers for words that name scenarios, builds, runs and verdicts.
 
-It asks at every TAB: only names are read, and what cannot be read is offered nothing.
+It asks at every TAB, so only names are read. What cannot be read is offered nothing: an error would
+land in the line that is being typed.
 """
 
 import re

@@ -245,6 +245,13 @@ def status_command(results: Path, *, as_json: bool) -> None:
         say("the queue is empty; fill it: hybridwatch fleet plan")
 
 
+_WISHES: Final = {
+    "lift": HostStatus.NEW,
+    "quarantine": HostStatus.QUARANTINED,
+    "retire": HostStatus.RETIRED,
+}
+
+
 @verb("hosts", "", "--lift epyc-3", "--quarantine epyc-3 --reason 'a new fan'", of=command)
 @click.option("--lift", metavar="HOST", help="End a quarantine; a health check comes first.")
 @click.option("--quarantine", metavar="HOST", help="Let one measure nothing.")
@@ -252,19 +259,10 @@ def status_command(results: Path, *, as_json: bool) -> None:
 @click.option("--reason", default="", metavar="TEXT", help="Why, for later readers.")
 @takes_results("Folder whose database has the queue.")
 @takes_json("Print one JSON array (docs/json.md).")
-def hosts_command(
-    *,
-    lift: str | None,
-    quarantine: str | None,
-    retire: str | None,
-    reason: str,
-    results: Path,
-    as_json: bool,
-) -> None:
+def hosts_command(results: Path, *, reason: str, as_json: bool, **wishes: str | None) -> None:
     """List the hosts with what they last showed, or change what one may do."""
-    wishes = {HostStatus.NEW: lift, HostStatus.QUARANTINED: quarantine, HostStatus.RETIRED: retire}
-    for standing, name in wishes.items():
-        if name is not None:
+    for wish, standing in _WISHES.items():
+        if (name := wishes[wish]) is not None:
             job_queue = planned_queue(results)
             HostRegistry(job_queue.database, job_queue.clock).set_status(name, standing, reason)
     hosts = read_overview(open_queue(results)).hosts

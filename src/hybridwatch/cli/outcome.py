@@ -35,16 +35,11 @@ from hybridwatch.system.plain_text import visible
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _PREFIXES: Final = {Phase.CONTRACT: "contract.", Phase.ACCURACY: "accuracy."}
 """How the metrics of a phase begin."""
-_VALUES: Final = 3
-"""Of a run of one build, as many are named in a line."""
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
 class RunOutcome:
-    """One run, as far as it was made: what to show, what is wrong, where it was stopped if it was.
-
-    ``report`` has the verdicts between two sides.
-    """
+    """One run, as far as it was made: its report, what is wrong, where it was stopped if it was."""
 
     def __init__(
         self,
@@ -127,7 +122,7 @@ def render_summary(
         caught = control.detection is Detection.CAUGHT
         return control.detection.value, _GOOD if caught else _BAD, clearest_sign(control)
     if report is None:
-        return "measured", "", values_line(run, _VALUES)
+        return "measured", "", values_line(run)
     loudest = find_line_verdict(report)
     alike = [c for c in report.comparisons if c.verdict is loudest]
     by = plural(len(alike), "comparison")

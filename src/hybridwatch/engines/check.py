@@ -56,7 +56,10 @@ class BuildCheck:
         return tuple(one for one, source in known.items() if source == self.fixes[fix].source)
 
     def is_changed(self, fix: str) -> bool:
-        """Whether no known release has the code that decides about a fix; never of a user's own."""
+        """Whether no known release has the code that decides about a fix.
+
+        What a probe says of it was never seen. Of a user's own fix no release is known.
+        """
         is_known = fix in CATALOGUE and self.fixes[fix].source is not None
         return is_known and not self.as_in(fix)
 

@@ -1,4 +1,7 @@
-"""vLLM's Python code: commits of a clone, which is only read, and what a folder has."""
+"""vLLM's Python code: commits of a clone, which is only read, and what a folder has.
+
+It is copied over an installed release, so that no edit reaches an engine in the middle of a run.
+"""
 
 import ast
 import filecmp

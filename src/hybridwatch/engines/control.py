@@ -199,7 +199,11 @@ class EngineControl:
             line.post("/reset_prefix_cache?reset_external=true")  # what a connector keeps, too
 
     def clear_cache(self) -> None:
-        """Empty the cache's memory and order its blocks as in a fresh engine."""
+        """Leave nothing in the cache's memory, and its blocks in the order of a fresh engine.
+
+        So what ran before, until it was ``reset``, decides neither unwritten states nor who gets
+        which block.
+        """
         self._call("clear_cache")
 
     def _steps(self, method: str, *arguments: object) -> dict[str, int]:

@@ -29,7 +29,7 @@ from hybridwatch.system.python_command import python_command
 
 
 def plugin_digest(home: Path) -> str | None:
-    """SHA-256 over what an environment has of the plugin: of a checkout, the project file alone."""
+    """SHA-256 over the plugin: of a checkout, used where it lies, the project file; or ``None``."""
     folder = shipped_engine(home)
     project = folder / "pyproject.toml"
     if not project.is_file():
@@ -121,7 +121,11 @@ def _lock_for_pip(build: BuildSpec) -> Iterator[Path]:
 
 
 def environment_digest(build: BuildSpec) -> str:
-    """SHA-256 over all that shapes a build's environment; its plugin may lie in the home."""
+    """SHA-256 over everything that shapes the environment of a build.
+
+    So does the home's place, from which a checkout's plugin is installed; switches, flags and
+    variables act when the engine starts.
+    """
     content = {
         "release": build.release,
         "distribution": build.distribution,

@@ -209,7 +209,7 @@ def _own_flags(engine: EngineArgs) -> dict[str, str]:
 
 
 def _own_variables(engine: EngineArgs) -> dict[str, str]:
-    """What a scenario sets by variable: up to 0.29.0 an interval, later by ``early.py``."""
+    """What a release may know as a variable alone: up to 0.29.0 the interval (``early.py``)."""
     valued = {
         "VLLM_PREFIX_CACHE_RETENTION_INTERVAL": engine.prefix_cache_retention_interval,
         "VLLM_SSM_CONV_STATE_LAYOUT": engine.conv_state_layout,

@@ -111,7 +111,10 @@ _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"
 
 
 def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -> list[str]:
-    """The client's command line for one trial; it names the tokenizer from the models' folder."""
+    """The client's command line for one trial, as one can type it in the models' folder.
+
+    The tokenizer is named from there: a record shall not show where a checkout is.
+    """
     options = {
         "backend": "openai",
         "base-url": url,

@@ -223,7 +223,9 @@ def _variants(checkout: Path, name: str, release: str) -> dict[str, Any]:
 
 
 def _like(checkout: Path, accelerator: str, release: str) -> BuildSpec | None:
-    """The newest build that is no newer, else the oldest: its variables and flags are needed."""
+    """The checkout's newest build of this accelerator that is no newer, or else the oldest."""
+    # Without its variables and flags an engine on a CPU reserves nearly the whole memory, and adds
+    # its numbers up in another order each time.
     alike = [b for b in load_builds(checkout).values() if b.accelerator == accelerator]
     alike.sort(key=lambda build: list_numbers(build.release))
     older = [build for build in alike if list_numbers(build.release) <= list_numbers(release)]

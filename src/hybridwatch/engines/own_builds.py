@@ -205,8 +205,9 @@ def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
 
 @contextmanager
 def _claimed(file: Path) -> Iterator[None]:
-    """Let no other process change the file between our reading and our writing, a moment each."""
+    """Let no other process change the file between our reading and our writing."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    # Without a limit: who has the claim writes a small file, and loses it when it ends.
     with claimed(file.with_suffix(".lock"), wait=True):
         yield
 

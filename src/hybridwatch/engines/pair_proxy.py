@@ -85,7 +85,10 @@ def _side_error(side: str, message: str) -> _SideError:
 
 
 def refusal(body: object) -> str | None:
-    """Say why a completion request cannot be split over a pair, which hands over one state."""
+    """Say why a completion request cannot be split over a pair; ``None`` when it can.
+
+    One state is handed over per request, and the decode server never computes a prompt.
+    """
     if not isinstance(body, dict):
         return "expected a JSON object"
     prompt = body.get("prompt")

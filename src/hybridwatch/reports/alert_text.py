@@ -53,10 +53,7 @@ def group_text(group: AlertGroup, report: Report | None = None) -> CauseText:
 
 
 def describe_place(group: AlertGroup) -> str:
-    """Say where a cause shows: ``smoke/a and 3 more scenarios on 3 testbeds``.
-
-    Two scenarios are both named; one testbed is not.
-    """
+    """Say where a cause shows: ``smoke/a and 3 more scenarios on 3 testbeds``."""
     subjects = [alert.subject for alert in group.current]
     first, *others = sorted({subject.scenario for subject in subjects})
     more = others[0] if len(others) == 1 else f"{len(others)} more scenarios"

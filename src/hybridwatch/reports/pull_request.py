@@ -1,8 +1,8 @@
 """The review of a change as one comment on its pull request.
 
 What changed in one line, then a few rows, then each scenario's own report, folded (``markdown``).
-By its last line, a hidden marker, the comment is found again, and it says what kind of news the
-comment brought.
+By its last line, a hidden marker, the comment is found again, and says what kind of news it
+brought, so that its successor can say whether that is over.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The card of releases: what each one's model runners make of the scenarios, and why."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -342,19 +342,15 @@ def _reasons(card: Card) -> Iterator[str]:
 
 def _absent(card: Card) -> Iterator[str]:
     places: dict[tuple[str, str], list[str]] = {}
-    for cell in _in_order(card):
-        if cell.state is CellState.ABSENT:
+    for key in ((one, *column) for one in card.scenarios for column in card.columns):
+        cell = card.cells.get(key)
+        if cell is not None and cell.state is CellState.ABSENT:
             places.setdefault((cell.scenario, _need(cell)), []).append(render_column(cell.key[1:]))
     alike: dict[tuple[str, str], list[str]] = {}
     for (scenario, need), where in places.items():
         alike.setdefault((need, ", ".join(where)), []).append(scenario)
     lines = (f"{', '.join(named)}: {need}: {where}" for (need, where), named in alike.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
-
-
-def _in_order(card: Card) -> Iterable[ReleaseCell]:
-    keys = ((one, *column) for one in card.scenarios for column in card.columns)
-    return (card.cells[key] for key in keys if key in card.cells)
 
 
 def _place(cell: ReleaseCell) -> str:

@@ -278,7 +278,10 @@ def take(
 
 
 def put_entry(pull: PullRequest, entry: CommentRequest, result: str = "") -> None:
-    """Write how a command stands, and its result, into our comment until it stays: others write."""
+    """Write how a command stands into our comment, and its result in place of the one before.
+
+    Two jobs may write at once, and GitHub keeps the later text: we look again until ours is in it.
+    """
 
     def text_after(body: str | None) -> str:
         now = read_comment(body)
@@ -304,7 +307,7 @@ def _read(lines: Sequence[str], vocabulary: Callable[[], Vocabulary]) -> Command
 
 def _hindrance(command: Command, requester: Requester, pull: PullRequest, *, is_full: bool) -> str:
     """Say why a command that was understood is not run; empty when nothing is in the way."""
-    if not measures(command):
+    if not isinstance(command, Measure | Bisect):  # it takes neither code nor an engine
         return ""
     if not pull.is_open:
         return "the pull request is closed"
@@ -313,11 +316,6 @@ def _hindrance(command: Command, requester: Requester, pull: PullRequest, *, is_
     if is_full:
         return f"{MOST_OPEN} commands wait or run already"
     return ""
-
-
-def measures(command: Command) -> bool:
-    """Whether a command takes the pull request's code and an engine."""
-    return isinstance(command, Measure | Bisect)
 
 
 def _refused(

@@ -1,7 +1,7 @@
 """Decides what is news to a channel, and writes the message, as facts and as text.
 
-A channel gets a message when a topic opens, grows worse, comes back and ends. Texts come from
-records: what shows them as Markdown or HTML escapes them.
+A channel gets a message when a topic opens, grows worse, comes back and ends; what it says is fixed
+when that is found. Texts come from records: what shows them as Markdown or HTML escapes them.
 """
 
 import hashlib

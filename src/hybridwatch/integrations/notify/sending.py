@@ -1,8 +1,8 @@
 """The outbox, and one round: find what is news to each channel, keep it, send all that waits.
 
 News and what its channel has got by it are written in one transaction: a killed process loses
-nothing. A channel that cannot be reached is left for the next call, and what is refused alone holds
-up only later messages on its topic.
+nothing. Messages are sent in the order in which they were found; a channel that cannot be reached
+is left for the next call, and what is refused alone holds up only later messages on its topic.
 """
 
 import json

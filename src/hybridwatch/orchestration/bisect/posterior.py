@@ -1,26 +1,20 @@
 """Bisection by times: a noisy measurement makes some positions likelier than others.
 
-Positions count from 0, the good end, to the bad end. All before the change are as the good end,
-the change and all behind it as the bad one. Pure functions: their callers measure.
+Positions count from 0, the good end, to the bad end. All before the change are as the good end, the
+change and all behind it as the bad one. Pure functions: their callers measure.
 
 A measurement is a session that times a position and the good end in turn, block by block. Its
 center is the median of the blocks' log ratios: 0 of an unchanged position, the effect of the ends
-of a changed one. Around these it scatters as Student's t with four degrees of freedom: a session
-that something disturbed lies far out far more often than a normal distribution would have it, and
-must not decide alone.
+of a changed one. Around these it scatters as Student's t with four degrees of freedom: a disturbed
+session lies far out more often than by a normal distribution, and must not decide alone.
 
-How far sessions of the same builds lie apart depends on the machine and on who else uses it, and
-cannot be read off one session's blocks. So it is a part of what is learned, as the size of the
-effect is: sessions that fit no position make a large scatter likelier, and each then counts less.
+How far sessions of the same builds lie apart depends on the machine and cannot be read off one
+session's blocks. So it is learned, as the size of the effect is, and how far the effect varies from
+start to start with the layout of memory: else what changed positions lie apart by would make
+unchanged ones count less, which agree to less than a percent.
 
-Nor need the effect be the same at each start: memory that is laid out otherwise may double what a
-change costs, while nearly all sessions of unchanged positions agree to less than a percent. So how
-far the effect itself varies is learned as well. Else what a few changed positions lie apart by
-would make unchanged ones count less.
-
-Where each block starts its own engines, as of duets, a block is a session: what blocks of one
-measurement lie apart by is the scatter, and is learned. A noise of blocks that was read off the few
-blocks of the ends once and for all would be far too small, or far too large.
+Where each block starts its own engines, as of duets, a block is a session: the noise of the few
+blocks of the ends would be far too small, or far too large.
 """
 
 import math

@@ -97,10 +97,7 @@ class CandidateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """How far the search of one list came; no ``question`` if the ends do not differ.
-
-    ``place`` is where; with times the range that is likely enough.
-    """
+    """How far a list's search came; without a ``question`` the ends do not differ as wanted."""
 
     candidates: CandidateList
     question: ExactQuestion | TimedQuestion | None

@@ -1,6 +1,7 @@
 """The loop that drains a queue: checks hosts, books finished jobs, starts the next ones.
 
-It may die at any line: a record is named in the queue before it is stored in one transaction.
+It may die at any line. A record's name stands in the queue before it is stored, and the job is done
+in the transaction that stores it: the next driver finds whatever was in hand.
 """
 
 import secrets

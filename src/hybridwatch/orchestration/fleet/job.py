@@ -1,6 +1,7 @@
 """Jobs, each one measurement for a fleet, and the choice of which starts on which host.
 
-A series waits for the host that first measured it; only an allowed stand-in may measure it, too.
+A series waits for the host that first measured it, or its batch's end; only a stand-in host, where
+allowed, measures it too, as a series of its own.
 """
 
 import hashlib
@@ -89,10 +90,6 @@ class HostKind(Part):
     def has(self, labels: Mapping[str, str], gpus: int) -> bool:
         """Whether a host with these labels and GPUs is of the kind."""
         return gpus >= self.gpus and self.labels.items() <= labels.items()
-
-    def to_json(self) -> str:
-        """Write it; ``model_validate_json`` reads it back."""
-        return json.dumps(self.model_dump(), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

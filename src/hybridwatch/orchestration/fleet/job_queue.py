@@ -4,6 +4,7 @@ Every change is one transaction in which the job's row is locked: two drivers ne
 job, and who lost one in the meantime changes nothing.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -91,7 +92,8 @@ class JobQueue:
         with self.database.writing() as connection:
             for testbed in testbeds:
                 connection.execute(TESTBED.delete().where(TESTBED.c.name == testbed.name))
-                row = {"name": testbed.name, "declared": testbed.to_json()}
+                declared = json.dumps(testbed.model_dump(), sort_keys=True)
+                row = {"name": testbed.name, "declared": declared}
                 connection.execute(insert(TESTBED), [row])
             known = _known(connection, [job.key for job in jobs])
             rows = [_FRESH | build_job_row(job) for job in jobs if job.key not in known]

@@ -1,7 +1,7 @@
 """Access to the dashboard: password, login and host names, checked before it starts.
 
-Streamlit takes a secrets file that it cannot read for none. Under a name of their own for this
-machine (DNS rebinding) other sites could read every record.
+Streamlit takes a secrets file that it cannot read for none, and would let everyone in. Under a name
+of their own for this machine (DNS rebinding) other sites could read every record.
 """
 
 import importlib.util
