@@ -92,7 +92,7 @@ class Cause:
         return min((part.action for part in self.parts), key=_ACTIONS.__getitem__)
 
 
-@lru_cache(maxsize=4096)  # asked of every verdict of a store, of few metrics
+@lru_cache(maxsize=4096)  # for every verdict of a store, of few metrics
 def find_area(metric: str, verdict: Verdict) -> Area:
     """Say what a verdict is about; failed trials are the engine's, unknown metrics other tools'."""
     if verdict is Verdict.FAILED:

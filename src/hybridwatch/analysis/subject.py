@@ -139,7 +139,7 @@ def _pairs_in(side: OneSide) -> Iterator[tuple[Metric, str | None]]:
             metric = _known(metric_id)
             if find_phase(metric) is phase:
                 yield metric, statistic
-        # Not measured, and yet to be asked for: it must end as missing, not unmentioned.
+        # Not measured, and still to come: it must end as missing, not unmentioned.
         for metric_id in {metric_id for trial in trials for metric_id in trial.unsupported}:
             yield _known(metric_id), None
 

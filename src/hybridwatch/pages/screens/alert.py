@@ -83,7 +83,7 @@ _FEWEST: Final = 2
 def alert_page(
     alert: Alert, picked: ChoiceField, above: tuple[Block, ...], source: ScreenSource
 ) -> Document:
-    """Tell everything about one alert, below the ways to others."""
+    """Show everything about one alert, below the ways to others."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = own_report(alert, entry)
     text = alert_text(alert, report)
@@ -109,7 +109,7 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
     when = source.ago(opened.started_at)
     last = ("since ", when, ", ", *run_line(opened, source), ".")
     if is_control(alert):
-        text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
+        text = "The contender lacks a fix on purpose, and was like the healthy engine in all:"
         return (f"{text} this scenario is green whatever happens, ", *last)
     shown = alert.timeline.shown_by
     if not detail or shown == opened:
@@ -183,7 +183,7 @@ def _facts(alert: Alert, source: ScreenSource) -> Iterator[tuple[str, Line]]:
 
 
 def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
-    """Tell what the verdicts and the people did, the newest first."""
+    """Show what the verdicts and the people did, the newest first."""
     happened: list[tuple[When, Line]] = []
     for transition in alert.transitions:
         by, change = transition.by, f"{_CHANGED[transition.change]} by "
