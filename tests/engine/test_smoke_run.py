@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.cli.subjects import chosen
+from hybridwatch.cli.subjects import chosen, with_known_bad
 from hybridwatch.engines.builds import DEFAULT_BUILD
-from hybridwatch.history.known_bad import with_known_bad
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.run import Phase, Run, Trial
 from hybridwatch.records.store import list_records, list_verdicts, read_run

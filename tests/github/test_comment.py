@@ -101,7 +101,7 @@ def test_bad_news_is_not_called_over_by_a_measurement_that_sees_nothing(hub, bot
     bot(a_run(*RESTLESS))
     (body,) = hub.bodies()
     assert "Recovered" not in body
-    assert "Nobody can say yet whether the bad news told here before is over." in body
+    assert "It is open whether the bad news reported here before is over." in body
     bot(a_run(GOOD, GOOD))
     assert hub.bodies()[0].startswith("**Recovered: the bad news")
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from hybridwatch.cli import answer
-from hybridwatch.cli.fleet_queue import open_queue
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError
 from hybridwatch.integrations.github.our_comment import CommentRequest, RequestState, queue_in
+from hybridwatch.orchestration.fleet.job_queue import open_queue
 from hybridwatch.orchestration.fleet.lookup import request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import read_matrix
 from tests.command_line import run_verb

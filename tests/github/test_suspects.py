@@ -126,7 +126,7 @@ def test_a_few_suspects_are_each_told_and_the_one_again(hub, tell) -> None:
     assert [row["done"] for row in rows] == ["no merged pull request has this commit", "posted"]
     (body,) = hub.bodies()
     assert "with one of 2 commits, of which this is one" in body
-    assert "- not told apart: " in body
+    assert "- not distinguished: " in body
     assert f"<code>{EARLIER[:10]}</code> Earlier" in body
     assert tell(hub, answer())[0]["done"] == "edited"
     assert tell(hub, answer(answer=few))[-1]["done"] == "silent"
@@ -143,14 +143,14 @@ def test_a_few_suspects_are_each_told_and_the_one_again(hub, tell) -> None:
         ({"answer": {"culprit": {"name": "cpu-0.32.0"}}}, "it names a release, not a commit"),
         (
             {"answer": {"culprit": None, "suspects": [commit(f"{n:040x}") for n in range(4)]}},
-            "4 commits could not be told apart; at most 3 are told",
+            "4 commits could not be distinguished; at most 3 get a comment",
         ),
     ],
 )
 def test_what_is_not_a_confirmed_commit_is_reported_to_no_one(hub, tell, changes, why) -> None:
     found = answer() | {"answer": None} if changes == {"answer": None} else answer(**changes)
     (row,) = tell(hub, found)
-    assert row["done"].startswith(f"nobody is told: {why}")
+    assert row["done"].startswith(f"no comment: {why}")
     assert hub.requests == []
 
 
@@ -168,7 +168,7 @@ def test_only_a_merged_pull_request_of_this_repository_is_reported(hub, tell, ch
 
 def test_a_dry_run_asks_nobody(hub, tell) -> None:
     (row,) = tell(hub, answer(), "--dry-run")
-    assert row["done"] == "would be told"
+    assert row["done"] == "would get a comment"
     assert hub.requests == []
 
 

@@ -132,8 +132,7 @@ class Connection(H11Protocol):
 class UnreadBodies:
     """Ends a connection whose request was answered before all of its body was read.
 
-    The rest is thrown away first: to close a socket with unread bytes resets it, and the caller may
-    lose the answer (RFC 9112, section 9.6).
+    The rest is read first, else a reset may lose the answer (RFC 9112, section 9.6).
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,7 +1,4 @@
-"""The answer to each question, made by what the verbs' ``--json`` is made by, and what can be done.
-
-Done to a store can be: a record added, an alert answered.
-"""
+"""The answer to each question, by what makes the verbs' ``--json``, and what can be done."""
 
 import hashlib
 import logging
@@ -87,10 +84,9 @@ def report(store: Snapshot, named: Named, _: Nothing) -> dict[str, Any] | bytes:
     known = store.index.report(name)
     if known is not None:
         return known
-    results = store.place.results
-    record = results / name
+    record = store.results / name
     try:
-        judged = judge(*both_sides(record, read_run(record)), results)
+        judged = judge(*both_sides(record, read_run(record)), store.results)
     except ComparisonError as error:
         raise ProblemError(HTTPStatus.CONFLICT, str(error)) from error
     return comparison_to_json(judged.report)
@@ -214,9 +210,9 @@ def add_run(view: StoreView, _: Named, who: str, files: Files) -> Done:
     except (RecordError, IngestError) as error:
         raise _found_unfit(str(error)) from error
     if encoded.bulk is None and BULK in files:
-        raise unfit(BULK, "no file beside this record", "one")
+        raise unfit(BULK, "no file with this record", "one")
     try:
-        is_new = take_in(view.place.results, added, encoded)
+        is_new = take_in(view.results, added, encoded)
     except RecordConflictError as error:
         said = f"run {added.id} is there already and says something else; records never change"
         raise ProblemError(HTTPStatus.CONFLICT, said, field="id", found=added.id) from error
@@ -245,7 +241,7 @@ def decide(view: StoreView, named: Named, who: str, files: Files) -> Done:
     except TriageError as error:
         raise _found_unfit(str(error)) from error
     _check_shown(said, alert)
-    with open_triage(view.place.results, view.place.triage) as triage:
+    with open_triage(view.results, view.triage) as triage:
         failed = triage.decide_all(alert.current, decision, who, now)
     for trouble in failed.values():
         if isinstance(trouble, TriageConflict):

@@ -1,7 +1,6 @@
-"""What may be asked, checked before it is looked up; what is wrong is said as in RFC 9457."""
+"""What a request may ask for, checked before it is looked up; errors are as in RFC 9457."""
 
 import base64
-import binascii
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
@@ -22,28 +21,20 @@ _LONGEST: Final = 200
 
 
 class ProblemError(Exception):
-    """A request that is not answered as it wishes."""
+    """A request that is not answered as it wishes, for the ``part`` that a ``Problem`` names."""
 
     def __init__(
         self,
         status: HTTPStatus,
         detail: str,
         *,
-        field: str = "",
-        expected: str = "",
-        found: str = "",
         headers: dict[str, str] | None = None,
+        **part: str,
     ) -> None:
         super().__init__(detail)
         self.headers = headers or {}
-        self.problem = Problem(
-            title=status.phrase,
-            status=status.value,
-            detail=detail,
-            field=field,
-            expected=expected,
-            found=found[:_LONGEST],
-        )
+        part["found"] = part.get("found", "")[:_LONGEST]
+        self.problem = Problem(title=status.phrase, status=status.value, detail=detail, **part)
 
     def response(self) -> Response:
         """Give the answer."""
@@ -185,19 +176,14 @@ def cut(
     """
     start = 0
     if query.cursor:
+        padded = query.cursor + "=" * (-len(query.cursor) % 4)
         try:
-            start = list(map(key, entries)).index(_decoded(query.cursor)) + 1
-        except ValueError:
+            named = base64.urlsafe_b64decode(padded).decode()
+            start = list(map(key, entries)).index(named) + 1
+        except ValueError:  # also of base64 and of UTF-8
             raise missing("cursor", "`next` of a page of this list", query.cursor) from None
     items = entries[start : start + query.limit]
     if start + len(items) == len(entries):
         return {"items": items, "next": None}
     last = base64.urlsafe_b64encode(key(items[-1]).encode())
     return {"items": items, "next": last.decode().rstrip("=")}
-
-
-def _decoded(cursor: str) -> str:
-    try:
-        return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
-        raise ValueError(cursor) from error

@@ -38,13 +38,8 @@ class Route:
     query: type[queries.Nothing]
     schema: type[BaseModel]
     stamp: Callable[[Snapshot, endpoints.Named], str] = lambda store, _: store.index.stamp
-    refusals: tuple[int, ...] = ()
+    refusals: tuple[int, ...] = (404,)
     scope: Scope = Scope.READ
-
-    @property
-    def summary(self) -> str:
-        """What it does, in a line."""
-        return (self.answer.__doc__ or "").partition("\n")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,47 +72,26 @@ class Write:
     done: tuple[int, ...]
     refusals: tuple[int, ...]
 
-    @property
-    def summary(self) -> str:
-        """What it does, in a line."""
-        return (self.handler.__doc__ or "").partition("\n")[0]
+
+def _stamp_alerts(store: Snapshot, _: endpoints.Named) -> str:
+    return store.alerts().stamp
 
 
 ROUTES: Final = (
-    Route("/runs", endpoints.runs, queries.RunsQuery, answers.RunPage, refusals=(404,)),
-    Route("/runs/{run}", endpoints.run, queries.Nothing, answers.RunItem, refusals=(404,)),
+    Route("/runs", endpoints.runs, queries.RunsQuery, answers.RunPage),
+    Route("/runs/{run}", endpoints.run, queries.Nothing, answers.RunItem),
     Route(
         "/runs/{run}/report",
         endpoints.report,
         queries.Nothing,
         ReportAnswer,
-        stamp=lambda store, named: store.index.read_stamp(endpoints.run(store, named)["record"]),
+        lambda store, named: store.index.read_stamp(endpoints.run(store, named)["record"]),
         refusals=(404, 409),
     ),
-    Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage, refusals=(404,)),
-    Route(
-        "/series/{series}",
-        endpoints.levels,
-        queries.LevelsQuery,
-        answers.LevelPage,
-        refusals=(404,),
-    ),
-    Route(
-        "/alerts",
-        endpoints.alerts,
-        queries.AlertsQuery,
-        answers.AlertPage,
-        stamp=lambda store, _: store.alerts().stamp,
-        refusals=(404,),
-    ),
-    Route(
-        "/alerts/{alert}",
-        endpoints.alert,
-        queries.Nothing,
-        AlertItem,
-        stamp=lambda store, _: store.alerts().stamp,
-        refusals=(404,),
-    ),
+    Route("/series", endpoints.series, queries.SeriesQuery, answers.SeriesPage),
+    Route("/series/{series}", endpoints.levels, queries.LevelsQuery, answers.LevelPage),
+    Route("/alerts", endpoints.alerts, queries.AlertsQuery, answers.AlertPage, _stamp_alerts),
+    Route("/alerts/{alert}", endpoints.alert, queries.Nothing, AlertItem, _stamp_alerts),
 )
 WRITES: Final = (
     Write(
@@ -189,7 +163,7 @@ def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
 def _operation(route: Route, is_open: Callable[[Scope], bool]) -> dict[str, Any]:
     return {
         "operationId": route.answer.__name__,
-        "summary": route.summary,
+        "summary": _summarize(route.answer),
         # Nothing is a way in, too, where anybody may ask; a wrong token is refused all the same.
         "security": [{_BEARER: [route.scope.value]}, *([{}] if is_open(route.scope) else [])],
         "parameters": [*_in_path(route.path), *_in_query(route.query), _CONDITION],
@@ -210,7 +184,7 @@ def _writing(write: Write) -> dict[str, Any]:
     done = {"headers": _LOCATION, "content": content}
     return {
         "operationId": write.handler.__name__,
-        "summary": write.summary,
+        "summary": _summarize(write.handler),
         "security": [{_BEARER: [write.scope.value]}],
         "parameters": [*_in_path(write.path)],
         "requestBody": {
@@ -222,6 +196,10 @@ def _writing(write: Write) -> dict[str, Any]:
             **_refusals(*_ALWAYS, *_WRITES_TOO, *write.refusals),
         },
     }
+
+
+def _summarize(function: Callable[..., object]) -> str:
+    return (function.__doc__ or "").partition("\n")[0]
 
 
 def _body(write: Write, kind: str) -> dict[str, Any]:
@@ -260,7 +238,7 @@ def _in_query(model: type[Nothing]) -> Iterator[dict[str, Any]]:
     for name, schema in properties.items():
         kept = {key: value for key, value in schema.items() if key not in {"title", "description"}}
         if "enum" in kept:
-            del kept["default"]  # nothing is asked for
+            del kept["default"]  # empty for any
         yield {
             "name": name,
             "in": "query",

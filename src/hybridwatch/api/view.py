@@ -31,8 +31,8 @@ _READ_S: Final = 10.0
 class Aging(Generic[_Value]):
     """A value that may be some seconds old. Threads share it, and one at a time makes it again.
 
-    Who asks meanwhile gets the one before, unless that was forgotten, or was not asked for in long.
-    ``make`` is given the one before; it may be older than ``old_s`` where making it takes long.
+    Meanwhile others get the one before, unless that was forgotten, or was not read for long.
+    ``make`` is given the one before, which may be older than ``old_s`` where making it takes long.
     """
 
     def __init__(self, make: Callable[[_Value | None], _Value], old_s: float) -> None:
@@ -83,7 +83,7 @@ class Aging(Generic[_Value]):
 
 
 class KeptAnswers:
-    """The answers that were asked for last, by their tag; threads share it."""
+    """The answers that were given last, by their tag; threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,15 +106,6 @@ class KeptAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class StorePlace:
-    """What is served; ``triage`` is the URL of the decisions' database, empty for the folder's."""
-
-    results: Path
-    checkout: Callable[[], Checkout]
-    triage: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Alerts:
     """Every alert by its members' keys, and as ``--json`` has it by its own, most urgent first."""
 
@@ -127,23 +118,27 @@ class Alerts:
 class Snapshot:
     """What one question is answered from."""
 
-    place: StorePlace
+    results: Path
     index: Index
     alerts: Callable[[], Alerts]
 
 
 class StoreView:
-    """What a store holds, as of a moment that is hardly past. Threads share it."""
+    """What a store holds, as of a moment that is hardly past. Threads share it.
 
-    def __init__(self, place: StorePlace) -> None:
-        self.place = place
+    ``triage`` is the URL of the decisions' database, empty for the folder's.
+    """
+
+    def __init__(self, results: Path, checkout: Callable[[], Checkout], triage: str = "") -> None:
+        self.results = results
+        self.triage = triage
         self._index = Aging(self._looked, _LOOK_S)
-        self._checkout = Aging[Checkout](lambda _: place.checkout(), _READ_S)
+        self._checkout = Aging[Checkout](lambda _: checkout(), _READ_S)
         self._alerts = Aging[Alerts](lambda _: self._found(), _LOOK_S)
 
     def now(self) -> Snapshot:
         """Give everything the store holds."""
-        return Snapshot(self.place, self._index.get(), self._alerts.get)
+        return Snapshot(self.results, self._index.get(), self._alerts.get)
 
     def look_again(self) -> None:
         """Have the next question answered from what the store holds then."""
@@ -151,13 +146,11 @@ class StoreView:
         self._alerts.forget()
 
     def _looked(self, before: Index | None) -> Index:
-        return before if before and before.is_current() else open_index(self.place.results)
+        return before if before and before.is_current() else open_index(self.results)
 
     def _found(self) -> Alerts:
-        place, now = self.place, datetime.now(UTC)
-        found = find_groups(
-            place.results, self._index.get(), self._checkout.get(), now, place.triage
-        )
+        index, checkout, now = self._index.get(), self._checkout.get(), datetime.now(UTC)
+        found = find_groups(self.results, index, checkout, now, self.triage)
         by_key = {alert.key: alert_to_json(alert) for alert in found}
         by_member = {one.subject.key: alert for alert in found for one in alert.members}
         stamp = hashlib.sha256(json.dumps(list(by_key.values())).encode()).hexdigest()

@@ -17,15 +17,16 @@ import click
 
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.cli.fleet_queue import made_queue, planned_queue
 from hybridwatch.cli.github_access import access, pull_request, run_address, takes_repo
 from hybridwatch.cli.options import FILE, takes_results, verb, verb_group
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError, HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
+from hybridwatch.integrations.github import grammar
+from hybridwatch.integrations.github.our_comment import CommentRequest, RequestState, read_comment
 from hybridwatch.orchestration.bisect.journal import read_answer
 from hybridwatch.orchestration.fleet.job import JobState
-from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.job_queue import made_queue, planned_queue, utc_now
 from hybridwatch.orchestration.fleet.lookup import RequestedJobs, request_batch_id, requested_jobs
 from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_matrix
 from hybridwatch.orchestration.nightly.checkout import takes_policy
@@ -37,11 +38,9 @@ from hybridwatch.system.python_command import python_command
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.answering import AnswerOrder
-    from hybridwatch.integrations.github.grammar import Bisect, Measure
-    from hybridwatch.integrations.github.our_comment import CommentRequest
 
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "VIRTUAL_ENV")
-"""What a reading command gets of the environment, beside our own settings: no token."""
+"""What a reading command gets of the environment, besides our own settings: no token."""
 _OURS: Final = "HYBRIDWATCH_"
 _READING_S: Final = 300
 _LINES: Final = 80
@@ -67,7 +66,7 @@ def command() -> None:
     multiple=True,
     default=(DEFAULT_BUILD, DEFAULT_BUILD),
     metavar="BUILD",
-    help="What run compares when nobody names builds; give it twice.",
+    help="What run compares when no builds are named; give it twice.",
 )
 @click.option(
     "--job",
@@ -86,11 +85,10 @@ def comment_command(
     [ask]; else it is left in --job for another job, which has no token, and bisect always is.
     """
     client = access("answer", writes=True)
-    from hybridwatch.integrations.github.answering import read_claim, take
-    from hybridwatch.integrations.github.grammar import build_vocabulary
+    from hybridwatch.integrations.github.answering import read_event, take
 
-    claim = read_claim(event, repo)
-    order = claim and take(client, repo, claim, partial(build_vocabulary, results), builds)
+    claim = read_event(event, repo)
+    order = claim and take(client, repo, claim, partial(grammar.build_vocabulary, results), builds)
     if not order:
         say("answer: nothing to do")
         return
@@ -98,9 +96,7 @@ def comment_command(
 
 
 def _answer(order: "AnswerOrder", repo: str, results: Path, job: Path | None) -> None:
-    from hybridwatch.integrations.github import grammar
     from hybridwatch.integrations.github.answering import put_entry
-    from hybridwatch.integrations.github.our_comment import RequestState
 
     entry, result = order.asked, ""
     match order.command:
@@ -124,27 +120,23 @@ def _answer(order: "AnswerOrder", repo: str, results: Path, job: Path | None) ->
 
 def _to_be_measured(
     order: "AnswerOrder",
-    command: "Measure | Bisect",
+    command: grammar.Measure | grammar.Bisect,
     repo: str,
     results: Path,
     *,
     can_hand_on: bool,
-) -> "CommentRequest":
+) -> CommentRequest:
     """Put a command into the queue of the home's fleet, if it takes it, or leave it to a job."""
-    from hybridwatch.integrations.github.grammar import Measure
-    from hybridwatch.integrations.github.our_comment import RequestState
-
     file, entry = home() / MATRIX_FILE, order.asked
     matrix = read_matrix(file) if file.is_file() else None
     change: dict[str, object] = {"state": RequestState.RUNNING, "link": run_address()}
-    asks = matrix is not None and matrix.ask is not None
-    if matrix is not None and asks and isinstance(command, Measure) and not command.known_bad:
+    if isinstance(command, grammar.Measure) and not command.known_bad and matrix and matrix.ask:
         try:
             place = repo, order.pull.number, entry.comment
             note = put_into_queue(matrix, command, results, place)
             change = {"state": RequestState.QUEUED, "note": note}
         except FleetError as error:
-            why = str(error).removeprefix(f"{matrix.path}: ")  # nobody's business where it lies
+            why = str(error).removeprefix(f"{matrix.path}: ")  # where it lies is private
             change = {"state": RequestState.REFUSED, "note": why[:_LONGEST_NOTE]}
     elif not can_hand_on:
         change = {"state": RequestState.REFUSED, "note": "this is not measured here"}
@@ -201,7 +193,6 @@ def result_command(
     """
     pull = pull_request("answer", repo, pr, writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
-    from hybridwatch.integrations.github.our_comment import RequestState, read_comment
 
     entry = read_comment(pull.our_comment(is_ours)).queue.find(asked)
     if entry is None:
@@ -225,7 +216,7 @@ def _judged(words: str, records: Path, policy: Policy) -> str:
 
 
 def put_into_queue(
-    matrix: Matrix, wanted: "Measure", results: Path, place: tuple[str, int, int]
+    matrix: Matrix, wanted: grammar.Measure, results: Path, place: tuple[str, int, int]
 ) -> str:
     """Plan what a comment, named by repository, pull request and id, asks for; gives a note."""
     batch_id, now = request_batch_id(*place), utc_now()
@@ -240,7 +231,7 @@ def put_into_queue(
 @takes_results("Folder whose database has the queue, and which gets the records.")
 @takes_policy
 def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
-    """Show in our comments how far the fleet is with what was asked for.
+    """Show in our comments how far the fleet is with the requests.
 
     Put it behind `hybridwatch fleet run` in what a timer starts.
     """
@@ -248,13 +239,12 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
     client = access("answer", writes=True)
     from hybridwatch.integrations.github.answering import is_ours, put_entry
     from hybridwatch.integrations.github.client import PullRequest
-    from hybridwatch.integrations.github.our_comment import read_comment
 
     for jobs in requested_jobs(job_queue, repo):
         pull = PullRequest(client, repo, jobs.pull_request)
         entry = read_comment(pull.our_comment(is_ours)).queue.find(jobs.comment)
         if entry is None or not entry.is_open:
-            continue  # it was told before
+            continue  # reported before
         changed = _as_it_stands(entry, jobs)
         if changed == entry:
             continue
@@ -263,8 +253,7 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
         say(f"answer: {repo}#{jobs.pull_request}: {entry.words}: {changed.state.value}")
 
 
-def _as_it_stands(entry: "CommentRequest", jobs: RequestedJobs) -> "CommentRequest":
-    from hybridwatch.integrations.github.our_comment import RequestState
+def _as_it_stands(entry: CommentRequest, jobs: RequestedJobs) -> CommentRequest:
 
     counts = Counter(state.value for state in jobs.states)
     note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
@@ -276,9 +265,7 @@ def _as_it_stands(entry: "CommentRequest", jobs: RequestedJobs) -> "CommentReque
     return entry.model_copy(update={"state": state, "note": note})
 
 
-def _jobs_result(
-    entry: "CommentRequest", jobs: RequestedJobs, results: Path, policy: Policy
-) -> str:
+def _jobs_result(entry: CommentRequest, jobs: RequestedJobs, results: Path, policy: Policy) -> str:
     """Say of each record in a line what it shows; ``compare`` has the rest."""
     lines = []
     for record in jobs.records:

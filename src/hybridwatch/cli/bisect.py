@@ -5,13 +5,13 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from hybridwatch.cli import completion
-from hybridwatch.cli.fleet_queue import made_queue, read_confirm
 from hybridwatch.cli.options import (
     FOLDER,
     leave,
@@ -34,7 +34,8 @@ from hybridwatch.orchestration.bisect.measurer import Measurer
 from hybridwatch.orchestration.bisect.question import STARTS, ChangeDirection, require_metric
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.bisect.words import result_lines, to_json
-from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE
+from hybridwatch.orchestration.fleet.job_queue import made_queue
+from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, read_confirm
 from hybridwatch.orchestration.fleet.search import (
     FleetBuildFactory,
     FleetMeasurer,
@@ -158,7 +159,7 @@ def command(scenario: str, results: Path, *, as_json: bool, find: str, **chosen:
         measurer, factory = _backends(subject, options, journal, results, on_progress, say)
         looked_for = SearchGoal(options.find, options.metric, tuple(subject.expect.exactly))
         search = BisectSearch(looked_for, measurer, journal, say, options.max_minutes * _MINUTE)
-        bisector = Bisector(ends, factory, search, _keeper(subject, results), say)
+        bisector = Bisector(ends, factory, search, partial(_keep, subject, results), say)
         found = _run_bisector(bisector)
         if isinstance(measurer, FleetMeasurer):
             measurer.search.drop()
@@ -209,15 +210,12 @@ def _backends(
     )
 
 
-def _keeper(scenario: Scenario, results: Path) -> Callable[[Run], Path]:
-    def kept(run: Run) -> Path:
-        # A fleet's queue remembers the confirmation of a search that is repeated.
-        there = find_folder(results, run) / (build_stem(run) + RECORD_SUFFIX)
-        if there.exists():
-            return there
-        return judged(scenario, run, write_run(results, run), results).path
-
-    return kept
+def _keep(scenario: Scenario, results: Path, run: Run) -> Path:
+    # A fleet's queue remembers the confirmation of a search that is repeated.
+    there = find_folder(results, run) / (build_stem(run) + RECORD_SUFFIX)
+    if there.exists():
+        return there
+    return judged(scenario, run, write_run(results, run), results).path
 
 
 def _run_bisector(bisector: Bisector) -> BisectResult:

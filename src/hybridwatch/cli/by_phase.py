@@ -19,7 +19,7 @@ from hybridwatch.cli import terminal
 from hybridwatch.cli.outcome import RunOutcome, RunRecords, render_summary
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
-from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.judge import known_bad_in
 from hybridwatch.measurement.phased_run import STAGES, PhasedRun
 from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.records.run import Phase, Run
@@ -115,10 +115,7 @@ def _stage(phases: Sequence[Phase]) -> int:
 
 
 class FailedScenarios:
-    """Scenarios of which there is nothing to record; the others are measured all the same.
-
-    Of one that is ``alone`` the error is the command's.
-    """
+    """Scenarios without a record; of one that is ``alone`` the error is the command's."""
 
     def __init__(self, console: Console, *, alone: bool) -> None:
         self.count = 0

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -51,18 +51,7 @@ _INTERRUPTED: Final = 130
 @click.option("--no-record", is_flag=True, help="Keep no record.")
 @takes_json("Print one JSON object (docs/check.md).")
 def command(
-    *,
-    url: str,
-    against: str,
-    model: str,
-    minutes: float,
-    seed: int,
-    gentle: bool,
-    strict: bool,
-    labels: tuple[str, ...],
-    results: Path,
-    no_record: bool,
-    as_json: bool,
+    labels: tuple[str, ...], results: Path, *, no_record: bool, as_json: bool, **asked: Any
 ) -> None:
     """Check whether a running server answers right, whatever its engine and model.
 
@@ -75,7 +64,7 @@ def command(
     it before something broke.
     """
     key = next(filter(None, map(os.environ.get, _KEYS)), "")
-    settings = Settings(url, against, model, key, minutes, seed, gentle, strict)
+    settings = Settings(key=key, **asked)
     if not no_record:
         from hybridwatch.records.store import check_writable
 

@@ -20,6 +20,7 @@ from hybridwatch.cli.github_access import (
 from hybridwatch.cli.options import verb
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
+from hybridwatch.integrations.github.our_comment import with_verdict
 from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
@@ -82,8 +83,6 @@ def command(
 
 
 def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
-    from hybridwatch.integrations.github.our_comment import with_verdict
-
     def text_after(body: str | None) -> str | None:
         before = None if body is None else news_in(body)
         if before is None and not findings.has_news:

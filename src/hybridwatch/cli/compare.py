@@ -1,7 +1,6 @@
 """``hybridwatch compare``, and the records and sides that verbs of verdicts take."""
 
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,11 +9,18 @@ import click
 
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.cli import completion
-from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb
+from hybridwatch.cli.options import (
+    VerbFunction,
+    VerbOption,
+    leave,
+    print_json,
+    program,
+    takes_json,
+    takes_results,
+    verb,
+)
 from hybridwatch.cli.terminal import Console
-from hybridwatch.history.judge import PINNED, SideOptions, judge_named
-from hybridwatch.history.known_bad import known_bad_in
-from hybridwatch.orchestration.nightly.judging import save
+from hybridwatch.history.judge import PINNED, SideOptions, judge_named, known_bad_in, save
 from hybridwatch.reports.sentence import bugs_caught
 from hybridwatch.reports.table import print_table
 from hybridwatch.system.console_text import say
@@ -31,13 +37,11 @@ builds in the folder is judged; a record of one build is compared with the pinne
 without one held against what its scenario expects. A scenario that the policy expects is missing if
 it has no record, or only one older than max_age_days."""
 
-_Verb = Callable[..., Any]
-
 ANY_TESTBEDS: Final = SideOptions(announce=functools.partial(say, err=True))
 """For verbs without ``takes_baseline``: both sides are shown, whichever machines measured them."""
 
 
-def takes_baseline(verb: _Verb) -> _Verb:
+def takes_baseline(verb: VerbFunction) -> VerbFunction:
     """Give a verb the argument ``options``; it refuses to compare testbeds by itself."""
 
     @functools.wraps(verb)
@@ -59,7 +63,7 @@ def takes_baseline(verb: _Verb) -> _Verb:
     )(wrapped)
 
 
-def takes_records(*, required: bool) -> Callable[[_Verb], _Verb]:
+def takes_records(*, required: bool) -> VerbOption:
     """Give a verb the arguments ``records``, which may be empty, and ``results``."""
     argument = click.argument(
         "records",

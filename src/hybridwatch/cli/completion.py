@@ -1,7 +1,7 @@
 """What a shell offers for words that name scenarios, builds, runs and verdicts.
 
-A shell asks at every TAB, so names are read off files' names and the builds' own file alone, and
-whatever cannot be read is offered nothing: an error would land in the line that is being typed.
+It asks at every TAB, so only names are read. What cannot be read is offered nothing: an error would
+land in the line that is being typed.
 """
 
 import re

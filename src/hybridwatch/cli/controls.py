@@ -14,6 +14,7 @@ from hybridwatch.analysis.control import (
 )
 from hybridwatch.cli.options import leave, print_json, takes_json, verb
 from hybridwatch.cli.subjects import (
+    MUTANTS_ALONE,
     chosen,
     takes_build,
     takes_documents,
@@ -24,7 +25,6 @@ from hybridwatch.cli.terminal import Console, TimeLeft, progress
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, known_bad_label, require_installed
 from hybridwatch.errors import ScenarioError
-from hybridwatch.history.known_bad import MUTANTS_ALONE
 from hybridwatch.measurement.session import run_session
 from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.measurement.testbed import make_ready

@@ -3,14 +3,13 @@
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from hybridwatch.cli.options import takes_results, verb
+from hybridwatch.cli.options import VerbOption, takes_results, verb
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.orchestration.nightly.access import (
     HOSTS,
@@ -27,13 +26,13 @@ from hybridwatch.system.python_command import python_command
 _LOOPBACK: Final = "127.0.0.1"
 
 
-def takes_port(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def takes_port(default: int) -> VerbOption:
     """Give a verb the argument ``port``."""
     kind = click.IntRange(1, 65535)
     return click.option("--port", type=kind, default=default, show_default=True, help="TCP port.")
 
 
-def takes_hosts(otherwise: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def takes_hosts(otherwise: str) -> VerbOption:
     """Give a verb the arguments ``host`` and ``names``; ``otherwise`` holds beyond loopback."""
     host = click.option(
         "--host",

@@ -180,11 +180,9 @@ def _compute_digests(builds: Iterable[BuildSpec]) -> dict[Path, str]:
 
 
 def _to_json(build: BuildSpec, code_digest: str | None) -> dict[str, object]:
+    named = ("name", "release", "accelerator", "distribution")
     return {
-        "name": build.name,
-        "release": build.release,
-        "accelerator": build.accelerator,
-        "distribution": build.distribution,
+        **{name: getattr(build, name) for name in named},
         "lock_digest": lock_digest(build),
         "code_digest": code_digest or None,
         "fixes": build.fixes,
@@ -193,17 +191,11 @@ def _to_json(build: BuildSpec, code_digest: str | None) -> dict[str, object]:
 
 
 def _check_to_json(found: BuildCheck) -> dict[str, object]:
-    known = {
-        "changed_files": found.changed_files,
-        "revision": found.revision,
-        "diff_digest": found.diff_digest,
-    }
+    always = ("distribution", "release", "wheel_digest", "code_digest")
+    known = ("changed_files", "revision", "diff_digest")
     return {
-        "distribution": found.distribution,
-        "release": found.release,
-        "wheel_digest": found.wheel_digest,
-        "code_digest": found.code_digest,
-        **{name: value for name, value in known.items() if value is not None},
+        **{name: getattr(found, name) for name in always},
+        **{name: value for name in known if (value := getattr(found, name)) is not None},
         "fixes": {
             fix: {
                 "state": finding.state,
@@ -293,7 +285,7 @@ _COMMITS: Final = ("commit", "pr")
 def add_command(
     name: str, base: str, index: str | None, repo: str, **places: Path | str | int | None
 ) -> None:
-    """Add an engine build of your own, called NAME, beside the shipped ones.
+    """Add an engine build of your own, called NAME, next to the shipped ones.
 
     Every verb that takes a BUILD takes it. Code is copied: after an edit, run this again. Records
     call it NAME@ and the digest of its Python code, so no two states of it share a series.

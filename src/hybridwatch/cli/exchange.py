@@ -64,11 +64,9 @@ class Taken:
 class Haul:
     """What became of every file, printed as soon as it is known unless it is quiet.
 
-    Attributes:
-        bad: Files that were not taken, wholly or in part, and paths with nothing to take, and why.
-        aside: What the files were that say nothing by themselves.
-        barren: How many paths had nothing to take.
-        nameless: How many runs are of a model that no one names.
+    ``bad`` are files that were not taken whole and paths with nothing to take, and why; of these
+    there are ``barren`` ones. ``aside`` is what the files were that say nothing by themselves;
+    ``nameless`` counts runs of a model that no one names.
     """
 
     intake: Intake
@@ -146,14 +144,7 @@ def _one_line(reason: str) -> str:
 @click.option("--scenario", help="Name of the scenario, instead of one made from the file.")
 @takes_json()
 def ingest_command(
-    *,
-    files: tuple[Path, ...],
-    results: Path,
-    testbed: str | None,
-    build: str | None,
-    line: str | None,
-    scenario: str | None,
-    as_json: bool,
+    files: tuple[Path, ...], results: Path, *, as_json: bool, **given: str | None
 ) -> None:
     """Add records, and results of other tools, to the results folder.
 
@@ -168,7 +159,7 @@ def ingest_command(
     """
     haul = Haul(Intake(results), quiet=as_json)
     for named in files:
-        _take_all(named, haul, ForeignInput(testbed, build, scenario, line))
+        _take_all(named, haul, ForeignInput(**given))
     haul.write()
     if as_json:
         print_json(haul.to_json())
@@ -237,11 +228,7 @@ def _take(path: Path, haul: Haul, given: ForeignInput) -> Iterator[Taken]:
 
 
 def _check_same(intake: Intake, run: Run) -> None:
-    """Refuse a run that is there already and was read otherwise.
-
-    Its id comes of the file alone, and not of the documents or requests beside it. This version may
-    read more metrics of it.
-    """
+    """Refuse a run that is there already and was read otherwise, but for additional metrics."""
     there = intake.held(run.id)
     if there is None:
         return
@@ -253,8 +240,8 @@ def _check_same(intake: Intake, run: Run) -> None:
     if not is_same:
         raise IngestError(
             f"run {run.id} is there already as {intake.find(run.id)} with other values, because "
-            "other files lay beside this one or another version read it; remove that record to add "
-            "the file again"
+            "other files lay next to this one or another version read it; remove that record to "
+            "add the file again"
         )
 
 
@@ -292,7 +279,7 @@ def _to_bytes(form: str, runs: Sequence[Run]) -> bytes:
 
         return to_perf_eval(_those(runs, perf_eval_rows, _NO_CLIENT))
     if form == "otlp":
-        timed = _those(runs, otlp.has_times, "nobody knows when their trials ran")
+        timed = _those(runs, otlp.has_times, "it is not known when their trials ran")
         if not timed:
             raise ExportError(
                 "OTLP: expected a run whose trials have a start and a length, found none"
@@ -321,7 +308,7 @@ _FORMS: Final = (
 _WHOLE: Final = frozenset({"inferencex", "perf-eval", "otlp"})
 """Rows and traces of which no metric can be left out."""
 _OF_CLIENT: Final = frozenset({"asv", "hud", "inferencex", "perf-eval"})
-"""These need what the load client or asv wrote, which lies beside the record."""
+"""These need what the load client or asv wrote, which lies next to the record."""
 
 
 @verb("export", "--to csv --out all.csv", "latest --to bencher")

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import age
-from hybridwatch.cli.fleet_queue import made_queue, open_queue, planned_queue, read_confirm
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.cli.options import (
     FILE,
@@ -28,7 +27,7 @@ from hybridwatch.orchestration.fleet.cluster import Cluster
 from hybridwatch.orchestration.fleet.driver import DriverSettings, DriverSummary, QueueDriver
 from hybridwatch.orchestration.fleet.hosts import HostRegistry
 from hybridwatch.orchestration.fleet.job import AttemptEnd, HostStatus, Job, JobState
-from hybridwatch.orchestration.fleet.job_queue import utc_now
+from hybridwatch.orchestration.fleet.job_queue import made_queue, open_queue, planned_queue, utc_now
 from hybridwatch.orchestration.fleet.lookup import (
     find_confirmations,
     find_job_log,
@@ -42,6 +41,7 @@ from hybridwatch.orchestration.fleet.matrix import (
     Matrix,
     buildkite_steps,
     github_matrix,
+    read_confirm,
     read_matrix,
 )
 from hybridwatch.orchestration.fleet.measuring import LocalCluster
@@ -245,6 +245,13 @@ def status_command(results: Path, *, as_json: bool) -> None:
         say("the queue is empty; fill it: hybridwatch fleet plan")
 
 
+_WISHES: Final = {
+    "lift": HostStatus.NEW,
+    "quarantine": HostStatus.QUARANTINED,
+    "retire": HostStatus.RETIRED,
+}
+
+
 @verb("hosts", "", "--lift epyc-3", "--quarantine epyc-3 --reason 'a new fan'", of=command)
 @click.option("--lift", metavar="HOST", help="End a quarantine; a health check comes first.")
 @click.option("--quarantine", metavar="HOST", help="Let one measure nothing.")
@@ -252,19 +259,10 @@ def status_command(results: Path, *, as_json: bool) -> None:
 @click.option("--reason", default="", metavar="TEXT", help="Why, for later readers.")
 @takes_results("Folder whose database has the queue.")
 @takes_json("Print one JSON array (docs/json.md).")
-def hosts_command(
-    *,
-    lift: str | None,
-    quarantine: str | None,
-    retire: str | None,
-    reason: str,
-    results: Path,
-    as_json: bool,
-) -> None:
+def hosts_command(results: Path, *, reason: str, as_json: bool, **wishes: str | None) -> None:
     """List the hosts with what they last showed, or change what one may do."""
-    wishes = {HostStatus.NEW: lift, HostStatus.QUARANTINED: quarantine, HostStatus.RETIRED: retire}
-    for standing, name in wishes.items():
-        if name is not None:
+    for wish, standing in _WISHES.items():
+        if (name := wishes[wish]) is not None:
             job_queue = planned_queue(results)
             HostRegistry(job_queue.database, job_queue.clock).set_status(name, standing, reason)
     hosts = read_overview(open_queue(results)).hosts

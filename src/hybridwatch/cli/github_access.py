@@ -96,8 +96,8 @@ def add_to_summary(text: str) -> bool:
 def suspects_command(*, files: tuple[Path, ...], repo: str, dry_run: bool, as_json: bool) -> None:
     """Comment, once, on the pull request that a search has found to be the cause.
 
-    FILE is what `hybridwatch bisect --json` printed. Only what was confirmed by a new measurement
-    is told. If a few commits could not be told apart, each of their pull requests hears it.
+    FILE is what `hybridwatch bisect --json` printed. Only what a new measurement confirmed is
+    reported. If a few commits could not be distinguished, each of their pull requests gets it.
     """
     rows = [row for file in files for row in _rows(file, read_answer(file), repo, dry_run=dry_run)]
     if as_json:
@@ -115,11 +115,11 @@ def _rows(file: Path, found: SearchAnswer, repo: str, *, dry_run: bool) -> Itera
         return {"file": str(file), "commit": commit, "pull_request": number, "done": done}
 
     if why := hindrance(found):
-        yield row(None, None, f"nobody is told: {why}")
+        yield row(None, None, f"no comment: {why}")
     elif dry_run:
         for suspect in found.suspects:
             click.echo(f"{suspicion_text(found, suspect)}\n", err=True)
-            yield row(suspect.name, None, "would be told")
+            yield row(suspect.name, None, "would get a comment")
     else:
         for one in notify_authors(client, repo, found):
             yield row(one.suspect.name, one.number, one.done)

@@ -36,11 +36,10 @@ from hybridwatch.cli.options import (
 from hybridwatch.cli.terminal import Console
 from hybridwatch.errors import ComparisonError, HistoryError
 from hybridwatch.formats.read.history_csv import WrittenSeries, read_histories
-from hybridwatch.history.judge import SideOptions
+from hybridwatch.history.judge import SideOptions, replay
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.orchestration.nightly.checkout import takes_policy
-from hybridwatch.orchestration.nightly.judging import replay
 from hybridwatch.records.store import find_verdict
 from hybridwatch.reports.alert_text import gate_lines
 from hybridwatch.reports.detection import DetectionReport, detections_to_json, print_detections
@@ -237,7 +236,7 @@ def detect_command(*, file: str, better: str | None, kind: str | None, as_json: 
     """Find the change points in a CSV FILE ("-" is standard input).
 
     The header names the columns time and value, series if there are several, digest where what was
-    measured was defined anew: each digest is a series, and better (lower or higher). The columns
+    measured was defined again: each digest is a series, and better (lower or higher). The columns
     may be in any order, and others are ignored. A time is a number or a date such as
     2026-11-21T09:15:00Z; rows are in order of time. Rows of one series at one time are repeats of
     one run. A series has at most 1,000,000 times, and a value is at most 1e150 on either side of 0.

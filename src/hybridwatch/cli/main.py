@@ -1,7 +1,7 @@
 """``hybridwatch``: the way in, what becomes of errors, and characters that a terminal lacks.
 
-Verbs are loaded when they are called: ``hybridwatch --help`` must not wait for SciPy, and the
-reading verbs must work where the measuring libraries are not installed.
+Verbs are loaded when they are called: ``--help`` must not wait for SciPy, and reading verbs must
+work where the measuring libraries are not installed.
 """
 
 import codecs
@@ -29,10 +29,9 @@ from hybridwatch.system.plain_text import visible
 class Verb(NamedTuple):  # a dataclass would import more than the list of verbs does
     """A verb, ours or what another distribution names in the group ``hybridwatch.commands``.
 
-    Attributes:
-        module: Where its ``command`` is; behind a colon another name for it.
-        needs: What brings all that it imports: a distribution, with its extra.
-        after: The verb behind which it is listed; last of all when empty.
+    ``module`` is where its ``command`` is, behind a colon another name for it; ``needs`` a
+    distribution, with its extra, that brings what it imports. It is listed behind the verb
+    ``after``, else last.
     """
 
     help: str
@@ -244,11 +243,7 @@ class VerbGroup(click.Group):
         return list(verbs())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Load a verb, or give ``None`` for a word that is none.
-
-        Raises:
-            HybridwatchError: The verb needs a package that is not installed, or is part of one.
-        """
+        """Load a verb, or give ``None`` for a word that is none; an error if not installed."""
         verb = _verb(cmd_name)
         if verb is None:
             return None

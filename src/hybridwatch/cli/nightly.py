@@ -3,6 +3,7 @@
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,16 +54,15 @@ from hybridwatch.system.stopping import stoppable
 )
 @takes_policy
 def command(
-    *,
     scenarios: tuple[str, ...],
+    results: Path,
+    policy: Policy,
+    *,
     build: str,
     baseline: str | None,
-    line: str | None,
     hours: float,
-    second_look: bool,
-    results: Path,
     asv_config: Path | None,
-    policy: Policy,
+    **how: Any,
 ) -> None:
     """Measure each SCENARIO through asv, judge, decide, publish.
 
@@ -91,8 +91,7 @@ def command(
         config=asv_config or home() / "asv.conf.json",
         folder=home(),
         seconds=hours * 3600,
-        line=line,
-        second_look=second_look,
+        **how,
     )
     with stoppable():
         folder, findings = hold(plan, datetime.now(UTC).date(), say)

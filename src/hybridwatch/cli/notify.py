@@ -99,7 +99,7 @@ def render_lines(found: Sequence[Sent]) -> list[str]:
 @takes_results("Folder whose records have the alerts, and whose database has the outbox.")
 @takes_policy
 @click.option("--dry-run", is_flag=True, help="Print what would be sent; send and keep nothing.")
-@click.option("--skip", "skips", is_flag=True, help="Take what is new for heard, and send nothing.")
+@click.option("--skip", "skips", is_flag=True, help="Mark what is new as read, and send nothing.")
 @takes_json()
 def command(
     *,

@@ -19,7 +19,9 @@ from hybridwatch.system.home import home_or_shipped, is_extending
 
 _RESULTS: Final = Path("results")
 _NAME: Final = "hybridwatch"
-_Verb = Callable[..., Any]
+VerbFunction = Callable[..., Any]
+VerbOption = Callable[[VerbFunction], VerbFunction]
+"""Gives a verb an argument."""
 
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
@@ -52,7 +54,7 @@ def _epilog(path: str, calls: tuple[str, ...]) -> str:
 
 def verb(
     name: str, *calls: str, of: click.Group | None = None, text: str | None = None
-) -> Callable[[_Verb], click.Command]:
+) -> Callable[[VerbFunction], click.Command]:
     """Make a verb, or one of a group, whose help is ``text`` or the docstring.
 
     ``calls`` end its help as examples: whole commands, or what follows the verb in one.
@@ -61,12 +63,14 @@ def verb(
     return make(name, epilog=_epilog(path, calls), help=text)
 
 
-def verb_group(name: str, *calls: str) -> Callable[[_Verb], click.Group]:
+def verb_group(name: str, *calls: str) -> Callable[[VerbFunction], click.Group]:
     """Make a verb that has verbs of its own; ``calls`` are as for ``verb``."""
     return click.group(name, epilog=_epilog(name, calls))
 
 
-def takes_json(says: str = "Print one JSON object (docs/json.md).") -> Callable[[_Verb], _Verb]:
+def takes_json(
+    says: str = "Print one JSON object (docs/json.md).",
+) -> VerbOption:
     """Give a verb the argument ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help=says)
 
@@ -97,7 +101,7 @@ def require_folder(results: Path) -> None:
         raise RecordError(f"--results {results}: expected a folder of records")
 
 
-def takes_results(says: str) -> Callable[[_Verb], _Verb]:
+def takes_results(says: str) -> VerbOption:
     """Give a verb the argument ``results``, a folder."""
     return click.option(
         "--results",

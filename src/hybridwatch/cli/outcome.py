@@ -18,10 +18,8 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.options import program, with_results
-from hybridwatch.history.judge import both_sides, judge, judge_on
-from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.judge import both_sides, judge, judge_on, known_bad_in, save
 from hybridwatch.measurement.session_request import is_stopped
-from hybridwatch.orchestration.nightly.judging import save
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import read_run, write_run
@@ -37,16 +35,11 @@ from hybridwatch.system.plain_text import visible
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]
 _PREFIXES: Final = {Phase.CONTRACT: "contract.", Phase.ACCURACY: "accuracy."}
 """How the metrics of a phase begin."""
-_VALUES: Final = 3
-"""Of a run of one build, as many are named in a line."""
 _AT_WORK: Final = frozenset({FixState.PRESENT, FixState.APPLIED})
 
 
 class RunOutcome:
-    """One run, as far as it was made: what to show, what is wrong, where it was stopped if it was.
-
-    ``report`` has the verdicts between two sides.
-    """
+    """One run, as far as it was made: its report, what is wrong, where it was stopped if it was."""
 
     def __init__(
         self,
@@ -129,7 +122,7 @@ def render_summary(
         caught = control.detection is Detection.CAUGHT
         return control.detection.value, _GOOD if caught else _BAD, clearest_sign(control)
     if report is None:
-        return "measured", "", values_line(run, _VALUES)
+        return "measured", "", values_line(run)
     loudest = find_line_verdict(report)
     alike = [c for c in report.comparisons if c.verdict is loudest]
     by = plural(len(alike), "comparison")
@@ -227,10 +220,7 @@ def _troubles(scenario: Scenario, run: Run, control: KnownBad | None) -> Iterato
 
 
 def _of_phases(expect: Expect, run: Run) -> Expect:
-    """Keep what is expected of the phases that a run was to have; ``--phases`` chooses them.
-
-    A phase that was wanted and could not be measured has failed trials.
-    """
+    """Keep what is expected of the phases that a run was to have: others have no trials at all."""
     made = {trial.phase for trial in run.trials}
     left_out = tuple(prefix for phase, prefix in _PREFIXES.items() if phase not in made)
 

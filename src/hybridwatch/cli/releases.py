@@ -104,7 +104,7 @@ def run_command(
 def card_command(out: Path | None, results: Path) -> None:
     """Write the card: scenario by release and model runner, and why what is broken is broken.
 
-    The exit status is 1 when something is broken and reasons.toml, beside the cells, does not say
+    The exit status is 1 when something is broken and reasons.toml, next to the cells, does not say
     why.
     """
     card = read_card(results, find(home() / "scenarios", []))

@@ -29,14 +29,14 @@ from hybridwatch.system.console_text import say
 
 
 @verb("openmetrics", "", "--out /var/lib/node_exporter/hybridwatch.prom")
-@takes_results("Folder whose records are told of.")
+@takes_results("Folder whose records are shown.")
 @click.option(
     "--out", type=FILE, help="File to write, whole or not at all.  [default: standard output]"
 )
 def openmetrics_command(results: Path, out: Path | None) -> None:
     """Print gauges in the OpenMetrics format.
 
-    They tell the verdicts of the newest comparisons, when each scenario was measured last, open
+    They show the verdicts of the newest comparisons, when each scenario was measured last, open
     alerts, what is missing, records that cannot be read, and the queue and hosts of a fleet.
     ci/prometheus.rules.yml has rules for alerts.
     """

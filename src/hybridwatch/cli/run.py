@@ -29,6 +29,7 @@ from hybridwatch.cli.subjects import (
     takes_scenarios,
     takes_second_look,
     with_counts,
+    with_known_bad,
 )
 from hybridwatch.cli.terminal import Console, TimeLeft, progress
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
@@ -40,7 +41,6 @@ from hybridwatch.engines.check import (
 )
 from hybridwatch.engines.fitting import on_usual_runner
 from hybridwatch.errors import BuildError
-from hybridwatch.history.known_bad import with_known_bad
 from hybridwatch.measurement.plan import (
     TIMED_PHASES,
     USUAL_PHASES,
@@ -75,12 +75,10 @@ MAX_MINUTES: Final = 30.0
 class RunOptions:
     """What is to be measured, of which builds, as the options of ``run`` say.
 
-    Attributes:
-        trials: Timed trials a side; at the first look, if there are several.
-        staged: Whether phases are made one after the other of all scenarios, whatever the question.
-        line: The line of builds of the last one; ``None`` where no one states it.
-        starts: Starts of each engine over which timed trials are spread.
-        second_look: Whether times that changed are measured again (``analysis/second_look.py``).
+    ``trials`` are timed ones a side, at the first look if there are several; ``line`` is that of
+    the last build. ``staged``, phases are made one after the other of all scenarios, whatever the
+    question. Timed trials are spread over ``starts`` of each engine; ``second_look``, times that
+    changed are measured again (``analysis/second_look.py``).
     """
 
     labels: tuple[str, ...]

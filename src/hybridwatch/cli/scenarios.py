@@ -1,7 +1,4 @@
-"""``hybridwatch init`` and ``scenarios``: what there is to measure, of one's own and shipped.
-
-``scenarios --from`` makes scenario files of another project's workloads.
-"""
+"""``hybridwatch init`` and ``scenarios``: what there is to measure, of one's own and shipped."""
 
 import shlex
 from importlib.resources import as_file, files
@@ -137,7 +134,7 @@ def scenarios_command(
 
 
 def _with_models(found: Survey, models: Path) -> Survey:
-    """Leave out scenarios whose models are not there; the hub is not asked for those it has."""
+    """Leave out scenarios whose models are not there; those of the hub are not looked up."""
     good, problems = [], list(found.problems)
     for scenario in found.scenarios:
         try:

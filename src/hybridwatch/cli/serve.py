@@ -7,7 +7,7 @@ import click
 
 from hybridwatch.api.app import Access, AppState, Limits, make_app
 from hybridwatch.api.connections import make_server
-from hybridwatch.api.view import StorePlace, StoreView
+from hybridwatch.api.view import StoreView
 from hybridwatch.cli.dashboard import takes_hosts, takes_port
 from hybridwatch.cli.options import require_folder, takes_results, verb
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
@@ -20,7 +20,7 @@ from hybridwatch.orchestration.nightly.checkout import checkout_here
 @click.option("--api", is_flag=True, required=True, help="Serve the HTTP API (docs/api.md).")
 @takes_results("Folder whose records are served.")
 @takes_port(8502)
-@click.option("--require-token", is_flag=True, help="Let nobody read without a token either.")
+@click.option("--require-token", is_flag=True, help="Let no one read without a token either.")
 @click.option(
     "--rate",
     type=click.FloatRange(0, min_open=True),
@@ -49,7 +49,7 @@ def command(
     if not is_loopback(host):
         click.echo(f"warning: {host}:{port}: tokens pass in the clear: put TLS in front", err=True)
     access = Access(open_tokens(results), reads_need_one=require_token or not is_loopback(host))
-    view = StoreView(StorePlace(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, "")))
+    view = StoreView(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, ""))
     view.now()  # what is new is read before anybody waits for it
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
     app = make_app(AppState(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)

@@ -102,7 +102,7 @@ def _print(found: StoreCheck, *, sealed: bool, repaired: bool) -> None:
     type=click.IntRange(0),
     default=30,
     show_default=True,
-    help="Answers beside older records go; verdicts on accuracy then cannot be had again.",
+    help="Answers next to older records go; verdicts on accuracy then cannot be had again.",
 )
 @click.option(
     "--every-days",
@@ -123,7 +123,7 @@ def _print(found: StoreCheck, *, sealed: bool, repaired: bool) -> None:
 def prune_command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int) -> None:
     """Delete what is old: first answers, then all but one record a week.
 
-    Runs that something refers to stay whole: pinned baselines, those beside a change point, those
+    Runs that something refers to stay whole: pinned baselines, those next to a change point, those
     that a stored verdict was made of, and those of alerts that are open or were acted on.
     """
     require_folder(results)

@@ -1,18 +1,20 @@
 """What a verb measures: builds, lines, scenarios and phases, and how many trials of them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from hybridwatch.cli import completion
+from hybridwatch.cli.options import VerbOption
 from hybridwatch.engines.builds import CODE_DIGITS, CODE_MARK, DEFAULT_BUILD, BuildSpec, parse_label
 from hybridwatch.engines.fitting import find_model_runner, misfit
-from hybridwatch.errors import BuildError
+from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.records.identity import checked_line
 from hybridwatch.records.run import Phase
+from hybridwatch.scenarios.fixes import NO_FIX
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say
@@ -21,7 +23,6 @@ from hybridwatch.system.home import home
 if TYPE_CHECKING:
     from hybridwatch.engines.check import BuildCheck
 
-_Verb = Callable[..., Any]
 _CHANGED_FILES: Final = 5
 """Changed files that are named of a build; more are counted."""
 
@@ -30,19 +31,17 @@ build_option: Final = partial(click.option, metavar="BUILD", shell_complete=comp
 """An option that names a build."""
 
 
-def takes_build(
-    says: str = "The engine build.", default: str = DEFAULT_BUILD
-) -> Callable[[_Verb], _Verb]:
+def takes_build(says: str = "The engine build.", default: str = DEFAULT_BUILD) -> VerbOption:
     """Give a verb the argument ``build``, the label of one."""
     return build_option("--build", default=default, show_default=True, help=says)
 
 
-def takes_builds(says: str) -> Callable[[_Verb], _Verb]:
+def takes_builds(says: str) -> VerbOption:
     """Give a verb the argument ``labels``, of any number of builds."""
     return build_option("--build", "labels", multiple=True, help=says)
 
 
-def takes_base(says: str) -> Callable[[_Verb], _Verb]:
+def takes_base(says: str) -> VerbOption:
     """Give a verb the argument ``base``, the build that one's own is laid over; empty for none."""
     return build_option("--base", default="", help=says)
 
@@ -105,6 +104,20 @@ def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
     say(*(f"left out: {name} {reason}" for name, reason in named.items()), err=True)
     fitting = [one for one in found if one.id not in left_out]
     return [one.on(find_model_runner(one, sides[0])) for one in fitting] if sides else fitting
+
+
+MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"
+"""What is said of a scenario that looks for no bug that is known."""
+
+
+def with_known_bad(scenarios: Sequence[Scenario]) -> tuple[list[Scenario], str]:
+    """Separate scenarios with a fix to take out, and a text on others; raise if none has one."""
+    found = [scenario for scenario in scenarios if scenario.fix != NO_FIX]
+    left = [scenario.id for scenario in scenarios if scenario.fix == NO_FIX]
+    text = f"{MUTANTS_ALONE}: {', '.join(left)}" if left else ""
+    if not found:
+        raise ScenarioError(f"--known-bad: nothing to compare: {text}")
+    return found, text
 
 
 takes_documents = click.option(

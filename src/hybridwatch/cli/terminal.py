@@ -42,10 +42,7 @@ def file_progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 class TimeLeft:
-    """How long so many sessions will still take, if each is as long as those before.
-
-    ``clock`` is in seconds.
-    """
+    """How long so many sessions still take, as long as those before each; ``clock`` in seconds."""
 
     def __init__(self, sessions: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._sessions = sessions

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,19 +127,17 @@ def command(
     leave(bad_news=trying.is_worse)
 
 
+@dataclass(slots=True)
 class _SourceTrial:
-    """What is known so far of a build beside its release, of the runs so far (``outcomes``)."""
+    """What is known so far of a build and its release, of the runs so far (``outcomes``)."""
 
-    def __init__(
-        self, labels: tuple[str, str], results: Path, console: Console, line: str | None
-    ) -> None:
-        self.labels = labels
-        self.outcomes: list[RunOutcome] = []
-        self._lost = 0
-        self._untimed: tuple[str, ...] = ()
-        self._results = results
-        self._console = console
-        self._line = line
+    labels: tuple[str, str]
+    results: Path
+    console: Console
+    line: str | None
+    outcomes: list[RunOutcome] = field(default_factory=list)
+    lost: int = 0
+    untimed: tuple[str, ...] = ()
 
     @property
     def worse(self) -> list[RunOutcome]:
@@ -148,14 +147,14 @@ class _SourceTrial:
     @property
     def is_worse(self) -> bool:
         """Whether the build is worse, or cannot run a scenario, so that no one knows."""
-        return bool(self.worse) or self._lost > 0
+        return bool(self.worse) or self.lost > 0
 
     def measure(self, scenarios: Sequence[Scenario], **options: Any) -> None:
         """Measure scenarios; the options are those of ``RunOptions``."""
-        wanted = RunOptions(self.labels, line=self._line, **options)
-        found, lost = measure_scenarios(scenarios, wanted, self._results, self._console)
+        wanted = RunOptions(self.labels, line=self.line, **options)
+        found, lost = measure_scenarios(scenarios, wanted, self.results, self.console)
         self.outcomes += found
-        self._lost += lost
+        self.lost += lost
 
     def time(
         self,
@@ -165,24 +164,21 @@ class _SourceTrial:
         *,
         whatever_else: bool,
     ) -> None:
-        """Time one scenario after the other until something is worse or the time is over.
-
-        ``end`` is on the monotonic clock; ``whatever_else``, times follow what is worse, too.
-        """
+        """Time one by one until something is worse (or ``whatever_else``), or the monotonic end."""
         rest = list(scenarios)
         while rest and (whatever_else or not self.is_worse):
             left = (end - time.monotonic()) / _MINUTE
             if left <= 0:
                 break
             self.measure([rest.pop(0)], phases=phases, until_decided=True, max_minutes=left)
-        self._untimed = tuple(scenario.id for scenario in rest)
+        self.untimed = tuple(scenario.id for scenario in rest)
 
     def to_json(self) -> dict[str, Any]:
         """Give what was found as plain JSON, and what was not looked at."""
         return {
             "worse": self.is_worse,
             "not_looked_at": [phase.value for phase in _not_looked_at(self.outcomes)],
-            "not_timed": list(self._untimed),
+            "not_timed": list(self.untimed),
             "runs": [outcome.to_json() for outcome in self.outcomes],
         }
 
@@ -194,26 +190,26 @@ class _SourceTrial:
             f"{list_readings(one.bad_news, most=_READINGS) or one.troubles[0]}"
             for one in self.worse
         ]
-        if self._lost:
-            lines.append(f"{plural(self._lost, 'scenario')} could not be measured")
+        if self.lost:
+            lines.append(f"{plural(self.lost, 'scenario')} could not be measured")
         style = STYLES[Verdict.REGRESSION]
         if not lines:
             count = plural(len({one.scenario for one in self.outcomes}), "scenario")
             looked = ", ".join(_NAMES[phase] for phase in _looked_at(self.outcomes))
             lines = [f"nothing worse than {release} in {count}: {looked}"]
             style = STYLES[Verdict.EQUIVALENT]
-        self._console.print()
+        self.console.print()
         for line in lines:
-            self._console.print(Text(visible(line), style=style), soft_wrap=True)
+            self.console.print(Text(visible(line), style=style), soft_wrap=True)
         left_open = []
         if rest := [_NAMES[phase] for phase in _not_looked_at(self.outcomes)]:
             left_open.append(f"not looked at: {', '.join(rest)}")
-        if self._untimed:
-            left_open.append(f"not timed: {', '.join(self._untimed)}")
+        if self.untimed:
+            left_open.append(f"not timed: {', '.join(self.untimed)}")
         if not self.is_worse:
-            left_open += _unseen(self.outcomes, self.labels, self._results)
+            left_open += _unseen(self.outcomes, self.labels, self.results)
         for line in left_open:
-            self._console.print(as_text(line), soft_wrap=True)
+            self.console.print(as_text(line), soft_wrap=True)
 
 
 def _slowness(scenario: Scenario) -> tuple[bool, bool]:

@@ -1,4 +1,1 @@
-"""Engine builds, their environments, and an engine as a process that answers HTTP.
-
-The engine runs in its own environment; nothing here imports vLLM.
-"""
+"""Engine builds, their environments, and an engine as a process; nothing here imports vLLM."""

@@ -1,9 +1,8 @@
 """Named engine builds (``engine/builds.toml``) and the labels that switch fixes on them.
 
-A label is a build's name followed by switches: ``cpu-0.27.1~padded-rows-prefilling`` is the build
-with that fix taken out, ``+`` puts one in. ``+`` also plants a fault, such as ``slow-step``, and
-chooses the model runner: ``cpu-0.32.0+v2``.
-Code that is no release's is part of the name: in ``mine@1a2b3c4d`` the digest of its Python files.
+In ``cpu-0.27.1~padded-rows-prefilling`` the fix is taken out; ``+`` puts one in, plants a fault
+such as ``slow-step``, or chooses the model runner: ``cpu-0.32.0+v2``. Code that is no release's is
+part of the name: in ``mine@1a2b3c4d`` the digest of its Python files.
 """
 
 import os.path
@@ -57,17 +56,15 @@ CODE_MARK: Final = "@"
 CODE_DIGITS: Final = 8
 """Digits of a code digest in a label: enough to distinguish the trees of one build."""
 
-_NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
+NAME: Final = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _SWITCH = re.compile(r"([~+])([^~+]*)")
 
 
 class BuildSpec(BuildEntry):
-    """A named build: its table, and where its environment and its lock lie.
+    """A named build: its table, its lock, and the ``home`` in which its environment lies.
 
-    Attributes:
-        home: The home or checkout that its environment lies in.
-        variant_of: The build that this one is with other fixes, if any. They have one environment,
-            and in a session one engine as far as the fixes allow.
+    The build that it is with other fixes, ``variant_of``, has the same environment, and in a
+    session the same engine as far as the fixes allow.
     """
 
     name: str
@@ -97,7 +94,7 @@ class BuildSpec(BuildEntry):
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """A build as asked for on the command line.
+    """A build as the command line names it.
 
     Attributes:
         label: Name and switches, the model runner first, then in the order of the known fixes and
@@ -106,9 +103,8 @@ class BuildRequest:
         switches: Fix id to whether it shall be in: the build's own, then the variant's, then the
             label's; a fix made of parts is named by these. Fixes not named stay as released.
         code: What the digest of the Python files must begin with; empty when any will do.
-        line: The line of builds that it is stated to belong to; ``None`` where none is stated.
-        model_runner: The model runner that was chosen, ``v1`` or ``v2``; ``None`` leaves it to the
-            scenario and the release.
+        line: The line of builds that it is stated to belong to.
+        model_runner: ``v1`` or ``v2``; ``None`` leaves it to the scenario and the release.
     """
 
     label: str
@@ -127,10 +123,10 @@ class BuildRequest:
     def build_label(self, code_digest: str | None, *, changed: bool) -> str:
         """Give the label under which an engine of this build is recorded.
 
-        Only a release goes by the name alone. Other code, and all of an added build, has its digest
-        in the label, so that it never shares a series with the release, nor with what the tree is
-        after an edit. An engine that gives no digest has the label that was asked for. ``changed``
-        says that the files differ from the list of the installed wheel.
+        Only a release goes by the name alone. Other code (``changed``, where files differ from the
+        wheel's list), and all of an added build, has its digest in the label: it never shares a
+        series with the release, nor with what the tree is after an edit. An engine without a digest
+        keeps the label.
         """
         if code_digest is None:
             return self.label
@@ -284,7 +280,7 @@ def _hint(name: str, known: tuple[str, ...]) -> str:
 
 def _spec(name: str, file: BuildsFile, locks: Sequence[Path], folder: Path) -> BuildSpec:
     key, entry = f"{file.shown}: builds.{quoted(name)}", file.entries[name]
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise BuildError(f"{key}: expected lower-case letters, digits, dots and hyphens as name")
     return BuildSpec(
         **entry.model_dump(),

@@ -26,9 +26,7 @@ class BuildEntry(BaseModel):
     """One ``[builds.<name>]`` table, with what the build that it is like says.
 
     Attributes:
-        distribution: The package that brings vLLM.
-        python: Oldest Python that can make the environment.
-        newest_python: Newest one; any when ``None``.
+        python: Oldest Python that can make the environment; ``newest_python`` is ``None`` for any.
         torch: The requirement installed first.
         lock: File of all requirements, from the folder of the file that names it.
         fixes: What is switched; other fixes stay as released.

@@ -31,11 +31,10 @@ class BuildFinding:
 
 @dataclass(frozen=True, slots=True)
 class BuildCheck:
-    """What an environment really holds.
+    """What an environment really holds; ``faults`` are what can be planted, and what each does.
 
     Attributes:
         wheel_digest: SHA-256 of the list of its files.
-        faults: What can be planted, and what that does, by fault id.
         code_digest: SHA-256 over vLLM's Python files, patched or not; an old plugin gives ``None``.
         changed_files: Those that are not as the wheel lists them; ``None`` where that is unknown.
         diff_digest: SHA-256 of what differs from the commit ``revision``.

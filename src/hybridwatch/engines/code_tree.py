@@ -118,7 +118,7 @@ def python_changes(repo: Path, good: str, bad: str) -> dict[str, str]:
 
 @contextmanager
 def commit_tree(repo: Path, commit: str) -> Iterator[Path]:
-    """Lay a commit out for a while, as a clone that shares objects: git can be asked there, too."""
+    """Lay a commit out for a while, as a clone that shares objects: git works there, too."""
     sha = find_sha(repo, commit)
     top = git(repo, "rev-parse", "--show-toplevel").strip()
     with tempfile.TemporaryDirectory(prefix="hybridwatch-commit-") as folder:
@@ -207,7 +207,7 @@ def code_tree(folder: Path) -> CodeTree:
     if not (package / "__init__.py").is_file() or not (package / "v1").is_dir():
         raise BuildError(
             f"{folder}: expected a checkout of vLLM or a copy of its package, "
-            "found no vllm/__init__.py with a folder v1 beside it"
+            "found no vllm/__init__.py with a folder v1 next to it"
         )
     try:
         top = Path(git(package, "rev-parse", "--show-toplevel").strip())
@@ -248,8 +248,6 @@ def _other_compiled(package: Path, released: Path) -> Iterator[str]:
 
 ORIGIN: Final = "hybridwatch-origin.json"
 """Which commit the code is from; the plugin puts it into the engine's identity."""
-
-_REVISION_LIMIT_S: Final = 120.0
 
 
 def lay_tree(tree: CodeTree, release: str, base: Installed, python: Path, into: Path) -> None:
@@ -324,7 +322,7 @@ def _note_revision(tree: CodeTree, python: Path, into: Path) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_REVISION_LIMIT_S,
+            timeout=_LIMIT_S,
             check=True,
         )
         found = json.loads(done.stdout)

@@ -102,7 +102,7 @@ class EngineControl:
         self._call("idle_batches", batches)
 
     def hold(self) -> None:
-        """Stop scheduling; what is asked from now on waits for ``release``."""
+        """Stop scheduling; what is requested from now on waits for ``release``."""
         for line in self._lines:
             # Left to itself, a pause also empties the prefix cache, whatever its mode.
             line.post("/pause?mode=keep&clear_cache=false")
@@ -264,10 +264,9 @@ class EngineSetting:
 
 @dataclass(slots=True)
 class LiveEngine:
-    """An engine that answers; a side that names no fix gets its ``native`` state.
+    """An engine that answers, fresh until a trial; a side that names no fix has ``native`` ones.
 
-    ``start`` has what is known of its start and no trial has yet: seconds by metric. It is
-    fresh until a trial is made on it.
+    ``start`` has seconds by metric, what is known of its start and no trial has yet.
     """
 
     server: Server

@@ -1,7 +1,7 @@
 """Whether and how a build can run a scenario: its model runner, its model, its GPUs.
 
-Ranks and pairs take a GPU each. On a machine with one GPU a stand-in shows the fault, and says so
-in the record: two engines of a pair share the memory, an engine alone plays the idle rank. Nothing
+Ranks and pairs take a GPU each. On a machine with one GPU a stand-in, which the record names, shows
+the fault: two engines of a pair share the memory, an engine alone plays the idle rank. Nothing
 stands in for the workers of tensor or pipeline parallelism.
 """
 
@@ -161,9 +161,9 @@ and to libraries. An engine alone takes what is its own default."""
 class Arrangement:
     """How the engine of a scenario, or its stand-in, is laid out on a machine.
 
-    Attributes:
-        gpus: As CUDA numbers them, none on a CPU; of a pair the first prefills, the last decodes.
-        memory_share: Share of a GPU's memory that one engine may take; None for its own default.
+    ``gpus`` are as CUDA numbers them, none on a CPU; of a pair the first prefills, the last
+    decodes. ``memory_share`` is that of a GPU which one engine may take; ``None`` for its own
+    default.
     """
 
     scenario: Scenario

@@ -2,8 +2,7 @@
 
 A marker with the digest of all that shaped it is written last: what was interrupted, or has another
 lock by now, is made again from nothing. A lock for CPUs leaves to torch what torch brings along, so
-there torch is installed first. pip takes each file of a lock by its hash; not that torch, which is
-on another index.
+there torch is installed first, without a hash, since it is on another index.
 """
 
 import hashlib
@@ -30,10 +29,7 @@ from hybridwatch.system.python_command import python_command
 
 
 def plugin_digest(home: Path) -> str | None:
-    """SHA-256 over what an environment has of the plugin; ``None`` without one.
-
-    Of a checkout's, used where it lies, the project file; what a wheel carries is copied.
-    """
+    """SHA-256 over the plugin: of a checkout, used where it lies, the project file; or ``None``."""
     folder = shipped_engine(home)
     project = folder / "pyproject.toml"
     if not project.is_file():
@@ -43,7 +39,7 @@ def plugin_digest(home: Path) -> str | None:
     return _digest_of(folder)
 
 
-@cache  # asked for each build of a list
+@cache  # for each build of a list
 def _digest_of(folder: Path) -> str:
     total = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in {".py", ".toml"}):
@@ -113,10 +109,7 @@ def lock_digest(build: BuildSpec) -> str:
 
 @contextmanager
 def _lock_for_pip(build: BuildSpec) -> Iterator[Path]:
-    """Give a file of all that pip shall install by its hash: the lock, on a CPU without torch.
-
-    To pip ``==1.0,!=1.0+cpu`` is no pin, ``===1.0`` is one, and is no CPU build's version either.
-    """
+    """Give a lock for pip, on a CPU without torch; ``==1.0,!=1.0+cpu`` is no pin, ``===1.0`` is."""
     text = _NO_CPU_BUILD.sub(r"===\1", build.lock_file.read_text(encoding="utf-8"))
     if build.accelerator == "cpu":
         torch = re.escape(build.torch.partition("=")[0])
@@ -157,7 +150,7 @@ def install(
 ) -> Path:
     """Make the environment of a build, unless it is there already.
 
-    Without ``wheels``, folders as ``download`` fills them, packages come from an index. Without
+    Without ``wheels``, folders as ``download`` fills them, packages come from an index; without
     ``needs_gpu`` a build for CUDA is also made where it could not run.
     """
     if build.origin:
@@ -192,10 +185,30 @@ def download(build: BuildSpec, folder: Path, *, say: Say) -> None:
 
 
 def _do(build: BuildSpec, steps: Sequence[_Step], wheels: Sequence[Path], say: Say) -> None:
-    for number, step in enumerate(steps, 1):
-        say(f"[{number}/{len(steps)}] {step[0]}")
+    for number, (title, command) in enumerate(steps, 1):
+        position = f"{number}/{len(steps)}"
+        say(f"[{position}] {title}")
         began = time.monotonic()
-        _run(build, step, f"{number}/{len(steps)}", pip.environment(wheels), say)
+        tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        with subprocess.Popen(
+            command,
+            env=pip.environment(wheels),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None  # noqa: S101 - a pipe was requested; for mypy
+            for line in process.stdout:
+                tail.append(line.rstrip())
+                _echo(line.strip(), say)
+        if process.returncode != 0:
+            last_lines = "\n".join(tail)
+            raise BuildError(
+                f"{build.name}: step {position} ({title}) ended with status "
+                f"{process.returncode}; its last lines:\n{last_lines}"
+            )
         say(f"      {time.monotonic() - began:.0f} s")
 
 
@@ -236,32 +249,6 @@ def _steps(
     # The lock brings setuptools, so that building the plugin downloads nothing.
     build_plugin = ("--no-deps", "--no-build-isolation", *plugin)
     yield "hybridwatch-engine, the plugin", (*make, *build_plugin)
-
-
-def _run(
-    build: BuildSpec, step: _Step, position: str, environment: dict[str, str], say: Say
-) -> None:
-    title, command = step
-    tail: deque[str] = deque(maxlen=_TAIL_LINES)
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None  # noqa: S101 - a pipe was requested; for mypy
-        for line in process.stdout:
-            tail.append(line.rstrip())
-            _echo(line.strip(), say)
-    if process.returncode != 0:
-        last_lines = "\n".join(tail)
-        raise BuildError(
-            f"{build.name}: step {position} ({title}) ended with status "
-            f"{process.returncode}; its last lines:\n{last_lines}"
-        )
 
 
 def _echo(line: str, say: Say) -> None:

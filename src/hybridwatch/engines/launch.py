@@ -28,7 +28,7 @@ def own_variables() -> dict[str, str]:
 
 START_TIMEOUT_S: Final = 600.0
 """As vLLM's own ``VLLM_ENGINE_READY_TIMEOUT_S``. A start takes 16 to 27 s on two cores; on a cold
-disk, beside other work, it took over 180. An engine that dies is not waited for.
+disk, next to other work, it took over 180. An engine that dies is not waited for.
 """
 
 CUDA_START_TIMEOUT_S: Final = 1200.0
@@ -54,7 +54,7 @@ class Launch:
     Attributes:
         graph_replay: Replay FULL graphs on the CPU.
         flags: Further arguments of the server; an empty value is a switch that takes none.
-        tokenizer: Folder of the tokenizer; None for the model's own.
+        tokenizer: Its folder; None for the model's own.
         own: Folders of the user's own fixes and faults, by the setting that names them.
         draft: Folder of the model that drafts; None where it is in the target's folder.
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
@@ -209,10 +209,7 @@ def _own_flags(engine: EngineArgs) -> dict[str, str]:
 
 
 def _own_variables(engine: EngineArgs) -> dict[str, str]:
-    """What a scenario asks for and a release may know as a variable alone.
-
-    Up to 0.29.0 the interval is one; the plugin makes it an argument for later ones (``early.py``).
-    """
+    """What a release may know as a variable alone: up to 0.29.0 the interval (``early.py``)."""
     valued = {
         "VLLM_PREFIX_CACHE_RETENTION_INTERVAL": engine.prefix_cache_retention_interval,
         "VLLM_SSM_CONV_STATE_LAYOUT": engine.conv_state_layout,

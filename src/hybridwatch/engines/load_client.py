@@ -1,7 +1,7 @@
 """The load of an engine: vLLM's benchmark client, and how many steps it took.
 
-One client serves every trial. Steps are totals of ``/metrics`` (``vllm/v1/metrics/loggers.py``),
-read while the engine is idle, so that nothing is added to what is timed.
+Steps are totals of ``/metrics`` (``vllm/v1/metrics/loggers.py``), read while the engine is idle, so
+that nothing is added to what is timed.
 """
 
 import json
@@ -153,7 +153,7 @@ def _require_counts(load: Generation, measured: Mapping[str, Any], received: lis
     if wanted == reported == received and measured["total_output_tokens"] == sum(wanted):
         return
     raise MeasurementError(
-        f"the tokens of the load were counted differently: asked for {sum(wanted)} in "
+        f"the tokens of the load were counted differently: requested {sum(wanted)} in "
         f"{load.prompts} answers of {load.output_tokens}, the server reported "
         f"{measured['total_output_tokens']} ({_other(load, reported)}), the load client received "
         f"{sum(received)} ({_other(load, received)})"

@@ -1,7 +1,6 @@
 """Another Python, such as an engine's: what it has installed, and what a module prints in it.
 
-``adopt`` makes a build of an environment that another program made, as asv one a commit, or of a
-container's Python. Nothing is written into it: entry and lock go into a home of its own.
+``adopt`` makes a build of an environment that another program made; nothing is written into it.
 """
 
 import re
@@ -89,9 +88,8 @@ def unspaced_interpreter(build: BuildSpec, work: Path) -> Path:
     """Name the interpreter of a build so that no folder of its environment has white space in it.
 
     torch names its folders to the compiler without quotes, and vLLM its libraries to the loader:
-    the engine would come up, and end at the first request for logprobs. Python also finds its
-    packages by the name of a link, made in ``work`` where it is needed, for as long as the engine
-    lives.
+    the engine would end at the first request for logprobs. Where it is needed Python is named by a
+    link in ``work``, which has to last as long as the engine.
     """
     engines, link = build.environment.parent, work / _ENGINES
     if not _is_spaced(engines):
@@ -111,10 +109,7 @@ def _is_spaced(path: Path) -> bool:
 
 
 def make_stand_in(folder: Path, python: Path, packages: Sequence[Path] = ()) -> None:
-    """Make a new folder with ``bin/python``, which starts ``python`` with ``packages`` first.
-
-    No link: Python looks for a virtual environment's packages next to the name it is started by.
-    """
+    """Make a new folder with ``bin/python``, a script: by a link Python would miss its packages."""
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():
@@ -125,8 +120,8 @@ def make_stand_in(folder: Path, python: Path, packages: Sequence[Path] = ()) -> 
     called = shlex.quote(str(python))
     if python.is_relative_to(folder.parent):
         # Found from here, so that a link to all environments serves this one, too.
-        beside = shlex.quote(str(python.relative_to(folder.parent)))
-        called = f'"$(cd "${{0%/*}}/../.." && pwd)"/{beside}'
+        near = shlex.quote(str(python.relative_to(folder.parent)))
+        called = f'"$(cd "${{0%/*}}/../.." && pwd)"/{near}'
     script = folder / "bin" / "python"
     script.write_text(f'#!/bin/sh\n{sees}exec {called} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
@@ -228,11 +223,9 @@ def _variants(checkout: Path, name: str, release: str) -> dict[str, Any]:
 
 
 def _like(checkout: Path, accelerator: str, release: str) -> BuildSpec | None:
-    """The checkout's newest build of this accelerator that is no newer, or else the oldest.
-
-    Its variables and flags count: without them an engine on a CPU reserves nearly the whole memory,
-    and adds its numbers up in another order each time.
-    """
+    """The checkout's newest build of this accelerator that is no newer, or else the oldest."""
+    # Without its variables and flags an engine on a CPU reserves nearly the whole memory, and adds
+    # its numbers up in another order each time.
     alike = [b for b in load_builds(checkout).values() if b.accelerator == accelerator]
     alike.sort(key=lambda build: list_numbers(build.release))
     older = [build for build in alike if list_numbers(build.release) <= list_numbers(release)]

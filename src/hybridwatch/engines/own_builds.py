@@ -1,6 +1,5 @@
 """Adds builds of the user's own to this machine's file: a patched tree, a wheel, an environment."""
 
-import re
 import shutil
 import tempfile
 import tomllib
@@ -12,7 +11,7 @@ from typing import Any, Final
 from packaging.version import InvalidVersion, Version
 
 from hybridwatch.engines import pip
-from hybridwatch.engines.builds import OWN_FILE, BuildSpec, load_builds, named_build
+from hybridwatch.engines.builds import NAME, OWN_FILE, BuildSpec, load_builds, named_build
 from hybridwatch.engines.builds_file import render_tables, written_tables
 from hybridwatch.engines.check import require_readable
 from hybridwatch.engines.code_tree import (
@@ -30,7 +29,6 @@ from hybridwatch.errors import BuildError
 from hybridwatch.system.files import claimed
 from hybridwatch.system.home import shipped_engine
 
-_NAME: Final = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _OVERLAY: Final = "overlay"
 _PLUGIN: Final = "plugin"
 
@@ -158,7 +156,7 @@ def add_python(home: Path, name: str, python: Path, base: str = "") -> BuildSpec
 
 
 def _check_name(home: Path, name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise BuildError(f"{name!r}: expected lower-case letters, digits, dots and hyphens as name")
     known = load_builds(home)
     if name in known and not known[name].origin:
@@ -207,11 +205,9 @@ def _enter(home: Path, name: str, entry: Mapping[str, Any]) -> BuildSpec:
 
 @contextmanager
 def _claimed(file: Path) -> Iterator[None]:
-    """Let no other process change the file between our reading and our writing.
-
-    The wait has no limit: who has the claim writes a small file, and loses it when it ends.
-    """
+    """Let no other process change the file between our reading and our writing."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    # Without a limit: who has the claim writes a small file, and loses it when it ends.
     with claimed(file.with_suffix(".lock"), wait=True):
         yield
 

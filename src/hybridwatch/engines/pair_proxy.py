@@ -6,8 +6,8 @@ its state to the decode server with the request, whose answer is passed on, byte
 - ``GET /v1/models``: the decode server's;
 - ``GET /stats``: a ``ProxyTally``, by which a caller can prove which way its requests went.
 
-A prefill answer without a state is an error, and never computed by the decode server: else
-something else is measured. Errors keep status and body, and get the header ``FAILED_SIDE``.
+A prefill answer without a state is an error: the decode server would compute the prompt. Errors
+keep status and body, and get the header ``FAILED_SIDE``.
 """
 
 import argparse

@@ -48,10 +48,9 @@ def source(wheels: Sequence[Path]) -> tuple[str, ...]:
 
 
 def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
-    """Return options by which pip finds a torch for CPUs.
+    """Return options by which pip finds a torch for CPUs; none where the user has named an index.
 
-    None where the user has named an index, or where torch's own does not answer, of which ``say``
-    gets a line: pip would ask there for minutes.
+    Nor where torch's own does not answer, of which ``say`` gets a line: pip would ask for minutes.
     """
     listed = subprocess.run(
         python_command("-m", "pip", "config", "list"),
@@ -75,10 +74,7 @@ def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
 
 
 def environment(wheels: Sequence[Path]) -> dict[str, str]:
-    """Return the variables that pip runs with.
-
-    With folders without its settings, which may hide that the folders are not complete.
-    """
+    """Return pip's variables; with folders, without settings that may hide what these lack."""
     hidden = {*_ELSEWHERE, *(("PIP_FIND_LINKS",) if wheels else ())}
     found = {name: value for name, value in os.environ.items() if name not in hidden}
     return found | ({"PIP_CONFIG_FILE": os.devnull} if wheels else {})

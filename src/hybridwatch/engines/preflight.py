@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,11 +94,8 @@ def _folders(own: Path, root: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _of_statistics(folder: Path, name: str) -> int:
-    for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines():
-        key, _, value = line.partition(" ")
-        if key == name:
-            return int(value)
-    return 0
+    lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+    return int(dict(line.split(" ", 1) for line in lines).get(name, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +123,7 @@ class Needs:
 
 def require_machine(needs: Needs) -> None:
     """Refuse to start engines that cannot come up, with a line for each thing that is missing."""
-    looks: tuple[Callable[[Needs], Iterator[str]], ...] = (
-        _loopback,
-        _memory,
-        _shared_memory,
-        _temporary_folder,
-    )
+    looks = (_loopback, _memory, _shared_memory, _temporary_folder)
     lacks = [line for look in looks for line in look(needs)]
     if lacks:
         raise MachineError(
@@ -142,7 +134,11 @@ def require_machine(needs: Needs) -> None:
 def _loopback(needs: Needs) -> Iterator[str]:
     """A connection to ourselves, then as many ports as are needed at once."""
     try:
-        _connect()
+        with socket.socket() as listener, socket.socket() as caller:
+            listener.bind((HOST, 0))
+            listener.listen()
+            caller.settimeout(_CONNECT_S)
+            caller.connect(listener.getsockname())
     except OSError as error:
         yield (
             f"loopback interface: expected to reach {HOST}, found {_reason(error)}; "
@@ -159,14 +155,6 @@ def _loopback(needs: Needs) -> Iterator[str]:
                     f"({_reason(error)}); {_more_ports()}"
                 )
                 return
-
-
-def _connect() -> None:
-    with socket.socket() as listener, socket.socket() as caller:
-        listener.bind((HOST, 0))
-        listener.listen()
-        caller.settimeout(_CONNECT_S)
-        caller.connect(listener.getsockname())
 
 
 def _more_ports() -> str:

@@ -208,8 +208,8 @@ def pair_launch(launch: Launch, role: str) -> Launch:
 class DisaggregatedServer(Stopped):
     """A prefill and a decode engine behind one address; a context manager.
 
-    A request sent straight to one of them is computed there from beginning to end. ``log`` is the
-    proxy's; the engines' are next to it: ``x.prefill.log`` and ``x.decode.log`` for ``x.log``.
+    ``log`` is the proxy's; next to ``x.log`` are the engines' ``x.prefill.log`` and
+    ``x.decode.log``.
     """
 
     def __init__(self, launch: Launch, log: Path) -> None:

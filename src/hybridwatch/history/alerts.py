@@ -60,7 +60,7 @@ TO_ERROR: Final = 2 * 1.96
 def judged_from(index: Index) -> list[JudgedMetric]:
     """Give every verdict on every question that ever had bad news, oldest first.
 
-    Known-bad controls are left out. What was asked of a definition that has ended is answered by
+    Known-bad controls are left out. What a definition that has ended leaves open is answered by
     the one that goes on in its place.
     """
     answers = index.verdicts(roles=_NEWS, ever=_BAD, only=[*_COLUMNS, *_SIZES])
@@ -126,10 +126,7 @@ def _lasting(answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _near(begins: npt.NDArray[np.bool_], answers: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Say which verdicts are of the night and build with which a red began that stands.
-
-    On another testbed the build is the same, and the luck of its starts is not.
-    """
+    """Say which verdicts are of the night and build, on any testbed, with which a red began."""
     near = np.zeros(len(answers), dtype=np.bool_)
     for _, alike in answers.groupby(_BUILD, sort=False):
         moments = alike["started_at"].to_numpy()
@@ -152,7 +149,7 @@ def _sessions(rows: pd.DataFrame, metric: Metric) -> Sessions:
     )
 
 
-@lru_cache(maxsize=2**14)  # each was asked in many runs
+@lru_cache(maxsize=2**14)  # each is in many runs
 def _question(*parts: str) -> AlertQuestion:
     return AlertQuestion(**dict(zip(STANDING, parts, strict=True)))
 

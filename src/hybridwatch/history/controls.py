@@ -1,7 +1,4 @@
-"""Does the suite see? Which stored runs are controls, and whether each did what it must.
-
-What such a run showed is decided in ``analysis.detection``, for the terminal too.
-"""
+"""Which stored runs are controls, and whether each did what it must (``analysis.detection``)."""
 
 import json
 from collections import defaultdict
@@ -65,14 +62,10 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class ControlRun:
-    """A stored run of a control.
+    """A stored run of a control, its ``record`` below the results folder; the baseline comes first.
 
-    Attributes:
-        record: Its record, below the results folder.
-        builds: Labels, baseline first; so are ``lines``, which they belong to.
-        lost: The fixes that the contender lacks on purpose.
-        regressions: Comparisons that are called one; of an A/A run, each is a false alarm.
-        detection: What a known-bad control showed; ``None`` of an A/A run.
+    ``lines`` are those of the builds, ``lost`` the fixes that the contender lacks on purpose. Each
+    of the ``regressions`` of an A/A run is a false alarm; ``detection`` is ``None`` of one.
     """
 
     run: str

@@ -109,12 +109,10 @@ NO_READS: Final = Site(0.0, 0.0)
 class SideWork:
     """The host's work of one side.
 
-    Attributes:
-        reads: Of each step of the first trial, in order.
-        builds: Seconds of each build of metadata of the first trial, in order.
-        sites: By place, over the trials that kept them; empty when none did.
-        elsewhere: Reads per step of places that were not kept.
-        phases: Seconds by phase, the median over those trials, in the order of a step.
+    ``reads`` are those of each step of the first trial, ``builds`` the seconds of each of its
+    builds of metadata, in order. ``sites`` are by place, over the trials that kept them;
+    ``elsewhere`` are reads per step of places that were not kept. ``phases`` are seconds, the
+    median over those trials, in the order of a step.
     """
 
     build: str

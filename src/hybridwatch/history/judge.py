@@ -1,23 +1,49 @@
-"""Finds and judges two sides: the report behind every verb and view that compares.
-
-Sides are named by words: a record, one side of it, or what is pinned.
-"""
+"""Finds and judges two sides, and stores verdicts; every verb and view that compares uses it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from hybridwatch.analysis.detection import (
+    NOTHING,
+    DetectionPromise,
+    KnownBad,
+    find_known_bad,
+    find_promise,
+    is_control,
+)
 from hybridwatch.analysis.difference import differences_between
 from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.policy import STRICT, Policy
-from hybridwatch.analysis.replay import list_parameters
+from hybridwatch.analysis.replay import (
+    VerdictReplay,
+    changes_between,
+    deviations_between,
+    list_parameters,
+    noise_in,
+)
 from hybridwatch.analysis.report import Terms, report_between
+from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.analysis.run_noise import REMEMBERED, Noise, noise_between
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.errors import ComparisonError
+from hybridwatch.analysis.wording.report_json import to_json
+from hybridwatch.errors import ComparisonError, HybridwatchError
 from hybridwatch.records.run import UNKNOWN, Run
-from hybridwatch.records.store import BASELINES, RecordReader, find_record, read_baselines
+from hybridwatch.records.store import (
+    BASELINES,
+    RecordReader,
+    StoredVerdict,
+    find_record,
+    find_results,
+    read_baselines,
+    read_side,
+    read_verdict,
+    refer,
+    write_verdict,
+)
+from hybridwatch.scenarios.load import find
+from hybridwatch.system.home import home_or_shipped
 
 PINNED: Final = "pinned"
 _MARK: Final = "#"
@@ -102,6 +128,61 @@ def _learned(baseline: Chosen, contender: Chosen, results: Path) -> Noise:
     return noise_between(history, baseline.one_side, contender.one_side)
 
 
+def known_bad_in(report: Report) -> KnownBad | None:
+    """Say what a report showed as a known-bad control; ``None`` for one that is none."""
+    return find_known_bad(report, _promised(report.scenario.id)) if is_control(report) else None
+
+
+def _promised(scenario_id: str) -> DetectionPromise:
+    try:
+        found = find(home_or_shipped() / "scenarios", (scenario_id,))
+    except HybridwatchError:
+        return NOTHING  # a record from elsewhere may be of a scenario that is not here
+    return next((find_promise(one) for one in found if one.id == scenario_id), NOTHING)
+
+
+def save(results: Path, judged: JudgedReport) -> Path:
+    """Store a verdict with all it takes to have it again; gives its path."""
+    baseline, contender = (
+        refer(results, chosen.record, chosen.run.id, chosen.side)
+        for chosen in (judged.baseline, judged.contender)
+    )
+    verdict = StoredVerdict(
+        baseline=baseline,
+        contender=contender,
+        parameters=judged.parameters,
+        tools=present_tools(),
+        report=to_json(judged.report),
+    )
+    return write_verdict(results, verdict, judged.contender.run)
+
+
+def replay(path: Path, results: Path) -> tuple[JudgedReport, VerdictReplay]:
+    """Judge a stored verdict's records, below ``results`` or around it, again, and compare."""
+    verdict, untouched = read_verdict(path)
+    folder = find_results(path, results)
+    alterations = [] if untouched else [f"{path} was altered after it was written."]
+    sides = [read_side(folder, reference) for reference in (verdict.baseline, verdict.contender)]
+    alterations += [
+        f"{side.record} was altered after it was judged; records never change: restore it."
+        for side in sides
+        if not side.as_judged
+    ]
+    baseline, contender = (Chosen(side.record, side.run, side.index) for side in sides)
+    terms = Terms(
+        noise=noise_in(verdict.parameters),
+        across_testbeds=bool(verdict.parameters.get("across_testbeds")),
+    )
+    judged = judge_on(terms, baseline, contender)
+    stored = {**verdict.report, "parameters": verdict.parameters}
+    again = {**to_json(judged.report), "parameters": judged.parameters}
+    return judged, VerdictReplay(
+        deviations=deviations_between(stored, again),
+        alterations=tuple(dict.fromkeys(alterations)),
+        changes=changes_between(verdict.tools, present_tools()),
+    )
+
+
 def machines_apart(baseline: Chosen, contender: Chosen) -> tuple[str, ...]:
     """Say in what the machines of two sides differ, a line each; nothing when they are one."""
     left, right = baseline.run.testbed, contender.run.testbed
@@ -115,13 +196,11 @@ def machines_apart(baseline: Chosen, contender: Chosen) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SideOptions:
-    """How sides are found and compared.
+    """How sides are found and compared; ``announce`` is given a line on what was pinned, by whom.
 
-    Attributes:
-        pinned: Whether the baseline is the pinned one, and not the other side of the record.
-        across_testbeds: Whether to compare what different machines measured, or to refuse to;
-            ``None`` does neither and shows both sides.
-        announce: Is given a line that says which baseline was pinned, and by whom.
+    ``pinned``, the baseline is the pinned one, not the other side of the record. What different
+    machines measured is compared or refused by ``across_testbeds``; ``None`` does neither and shows
+    both.
     """
 
     pinned: bool = False
@@ -141,10 +220,8 @@ def judge_named(
 ) -> JudgedReport:
     """Compare what the command line names: one or two words, each RECORD or RECORD#SIDE.
 
-    Raises:
-        ComparisonError: The words do not name two sides, or the same one twice, or sides of two
-            testbeds without ``across_testbeds``.
-        RecordError: A record cannot be found or read.
+    A ``ComparisonError`` says that they do not name two sides, that both are one, or that they are
+    of two testbeds without ``across_testbeds``; a ``RecordError``, that a record cannot be read.
     """
     left, right = _sides(records, results, options, reader or RecordReader())
     if left is None:

@@ -1,16 +1,18 @@
 """Lines of a history: one metric over runs, a line for each line of builds and definition."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise, product
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from packaging.version import InvalidVersion, Version
 from scipy import special
 
 from hybridwatch.analysis.change_point import ChangePoint, History, describe_drifts
@@ -21,12 +23,6 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.database.moment import Series
 from hybridwatch.errors import HistoryError
-from hybridwatch.history.line_names import (
-    Settings,
-    list_line_names,
-    name_definitions,
-    releases_in_order,
-)
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.metrics import Kind, Metric
 
@@ -43,6 +39,14 @@ _LONG: Final = np.timedelta64(8, "D")
 """Runs further apart are never joined."""
 
 _TAIL: Final = 0.025
+_NUMBER: Final = re.compile(r"\d+")
+_ANY_RELEASE: Final = "*"
+_NAMED: Final = 3
+"""Settings by which a definition is named."""
+_SHORT: Final = 8
+
+Settings: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Settings of a scenario's definitions, by digest and name, where they are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,14 @@ class Line:
     @property
     def steps(self) -> "Iterator[LineStep]":
         """What changed from one run to the next, oldest first."""
-        return _steps(self.levels)
+        names = ("release", "fixes", "build")
+        releases, fixes, builds = (self.levels[name].tolist() for name in names)
+        for at in range(1, len(releases)):
+            release = releases[at] if releases[at] != releases[at - 1] else ""
+            build = builds[at] if not release and builds[at] != builds[at - 1] else ""
+            moved = _moved(fixes[at - 1], fixes[at]) if fixes[at] != fixes[at - 1] else ()
+            if release or build or moved:
+                yield LineStep(at, release, build, moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,16 +337,6 @@ def _with_definitions(
     return [replace(one, load=loads[one.digest], breaks=tuple(breaks(one))) for one in lines]
 
 
-def _steps(levels: pd.DataFrame) -> Iterator[LineStep]:
-    releases, fixes, builds = (levels[name].tolist() for name in ("release", "fixes", "build"))
-    for at in range(1, len(releases)):
-        release = releases[at] if releases[at] != releases[at - 1] else ""
-        build = builds[at] if not release and builds[at] != builds[at - 1] else ""
-        moved = _moved(fixes[at - 1], fixes[at]) if fixes[at] != fixes[at - 1] else ()
-        if release or build or moved:
-            yield LineStep(at, release, build, moved)
-
-
 @lru_cache(maxsize=1024)
 def _moved(before: str, after: str) -> tuple[str, ...]:
     """Name the fixes whose state changed; of one that only one run knew of nothing is known."""
@@ -345,3 +346,45 @@ def _moved(before: str, after: str) -> tuple[str, ...]:
     return tuple(
         f"{name}: {old[name]} \u2192 {new[name]}" for name in both if old[name] != new[name]
     )
+
+
+def list_line_names(levels: pd.DataFrame, *, over_releases: bool) -> npt.NDArray[np.object_]:
+    """Name the line that each level or run belongs to; needs ``line`` and ``release``."""
+    builds = levels["line"].astype(object).to_numpy()
+    if not over_releases:
+        return builds
+    pairs = zip(builds, levels["release"], strict=True)
+    return np.array([_without(build, release) for build, release in pairs], dtype=object)
+
+
+def releases_in_order(releases: Sequence[str]) -> list[str]:
+    """Order releases as pip does: 0.9 before 0.27, ``dev5`` before ``dev47`` and the release."""
+    return sorted(set(releases), key=_release_key)
+
+
+def name_definitions(versions: Mapping[str, int], settings: Settings) -> Mapping[str, str]:
+    """Name each definition by what it has of its own."""
+    known = {digest: settings.get(digest, {}) for digest in versions}
+    names = sorted({name for one in known.values() for name in one})
+    varied = [name for name in names if len({one.get(name) for one in known.values()}) > 1]
+    found = {
+        digest: ", ".join(f"{name} {one[name]}" for name in varied[:_NAMED] if name in one)
+        for digest, one in known.items()
+    }
+    if len(set(found.values())) < len(found):
+        found = {digest: f"version {version}" for digest, version in versions.items()}
+    if len(set(found.values())) < len(found):
+        found = {digest: f"definition {digest[:_SHORT]}" for digest in versions}
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _without(build: str, release: str) -> str:
+    return build.replace(release, _ANY_RELEASE, 1) if release else build
+
+
+def _release_key(release: str) -> tuple[bool, Version | tuple[int, ...], str]:
+    try:
+        return True, Version(release), release
+    except InvalidVersion:  # a name that pip does not know is older than all others
+        return False, tuple(map(int, _NUMBER.findall(release))), release

@@ -1,9 +1,8 @@
 """When the machine changed under both builds: the unchanged baseline is the control.
 
 A night on which the baseline of most scenarios of a testbed moves the same way, and the contender
-with it, is the machine's. Levels are logarithms of how slow a build is; of each scenario the median
-over its metrics counts, and of a night the median over scenarios. It has to last: three nights, or
-what there is of them where a fact that is recorded of the machine changed on that night.
+with it, is the machine's. Levels are logarithms of how slow a build is, medians over metrics, then
+over scenarios. It has to last three nights, less where a recorded fact of the machine changed.
 """
 
 import json
@@ -168,10 +167,7 @@ def _new_facts(
 
 
 def _quiet_time(moments: pd.Series) -> int:
-    """Find the time of day, in nanoseconds, in the middle of the longest pause of all days.
-
-    A night that begins in the evening does not end at midnight, and each laboratory has its own.
-    """
+    """Find the middle of the longest pause of all days, in ns: no night ends at midnight."""
     times = np.unique(_nanoseconds(moments) % _DAY_NS)
     pauses = np.diff(times, append=times[0] + _DAY_NS)
     longest = int(pauses.argmax())

@@ -22,8 +22,7 @@ from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ComparisonError, RecordError
-from hybridwatch.history.judge import PLAIN, SideOptions, judge_named
-from hybridwatch.history.known_bad import known_bad_in
+from hybridwatch.history.judge import PLAIN, SideOptions, judge_named, known_bad_in
 from hybridwatch.records.identity import compares_releases, is_release, name_line
 from hybridwatch.records.role import Role, name_role
 from hybridwatch.records.run import Run
@@ -46,12 +45,8 @@ def findings_for(
     """Judge the records that are named, as for ``judge_named``, or a whole folder.
 
     What the policy expects, and how old it may be, counts only when no record is named. Ages count
-    back from ``now``, which has a time zone and is by itself the present.
-
-    Raises:
-        ComparisonError: The words do not name two sides, or a record holds what is not known.
-        RecordError: A named record cannot be found or read; of a folder, such a record is absent.
-        ScenarioError: The policy expects a scenario that is none.
+    back from ``now``, which has a time zone and is by itself the present. In a folder a record that
+    cannot be read is absent; a named one raises ``RecordError``.
     """
     now = datetime.now(UTC) if now is None else now
     if records:
@@ -209,11 +204,7 @@ def _of_gap(gap: Gap) -> Absent:
 
 
 def _watched(reports: Sequence[Report], policy: Policy) -> tuple[list[Report], tuple[Absent, ...]]:
-    """Put comparisons of two releases apart from those of a line that gets new builds.
-
-    What they found is known for good. Where no such line was measured, they are what was to be
-    judged. The second value is one line about the releases, if anything is bad between any two.
-    """
+    """Put comparisons of two releases apart; the second value is a line on what is bad in them."""
     watched: list[Report] = []
     apart: defaultdict[tuple[str, str], list[Report]] = defaultdict(list)
     for report in reports:

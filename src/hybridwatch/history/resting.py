@@ -82,4 +82,4 @@ def _runs_at_changes(index: Index, say: Callable[[int, int], None]) -> Iterator[
             runs = line.levels["run"].tolist()
             for point in line.history.points:
                 for run in runs[max(point.index - 1, 0) : point.index + 1]:
-                    yield run, f"{cell.metric} changed beside it"
+                    yield run, f"{cell.metric} changed next to it"

@@ -85,12 +85,9 @@ def latest_comparisons(index: Index, /) -> pd.DataFrame:
 class RunRow:
     """A run in a list, with labels of its ``builds``, baseline first; one or two.
 
-    Attributes:
-        record: Its record, below the results folder.
-        verdict: The worst of its comparisons; ``None`` without a report, of which ``trouble`` says
-            why.
-        sha256: Of the record; empty for one of the first schema.
-        is_control: Whether its contender is bad on purpose.
+    ``record`` lies below the results folder; ``verdict`` is the worst of its comparisons, ``None``
+    without a report, of which ``trouble`` says why; ``sha256`` is empty for a record of the first
+    schema; of a control the contender is bad on purpose.
     """
 
     run: str

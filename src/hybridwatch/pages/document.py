@@ -294,7 +294,7 @@ class Document:
     Attributes:
         lead: One line under the title: what this rests on.
         address: The whole state of the view; a link to it shows the same.
-        complaints: What the address asked for and cannot be given, a line each.
+        complaints: What the address names and cannot be given, a line each.
         likely: Views that the reader may well open next, so that they can be laid out already.
     """
 
@@ -308,7 +308,7 @@ class Document:
     @property
     def warnings(self) -> tuple[Notice, ...]:
         """What stands before the blocks: the complaints, if there are any."""
-        title = "This link cannot be shown quite as asked"
+        title = "This link cannot be shown quite as it is"
         return (Notice(title, self.complaints),) if self.complaints else ()
 
 

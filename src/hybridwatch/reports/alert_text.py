@@ -1,7 +1,4 @@
-"""What an alert is called, and what a gate prints about a cause.
-
-Plain text from records; what shows it as Markdown or HTML escapes it.
-"""
+"""What an alert is called, and what a gate prints about a cause, as plain text of records."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,10 +53,7 @@ def group_text(group: AlertGroup, report: Report | None = None) -> CauseText:
 
 
 def describe_place(group: AlertGroup) -> str:
-    """Say where a cause shows: ``smoke/a and 3 more scenarios on 3 testbeds``.
-
-    Two scenarios are both named; one testbed is not.
-    """
+    """Say where a cause shows: ``smoke/a and 3 more scenarios on 3 testbeds``."""
     subjects = [alert.subject for alert in group.current]
     first, *others = sorted({subject.scenario for subject in subjects})
     more = others[0] if len(others) == 1 else f"{len(others)} more scenarios"

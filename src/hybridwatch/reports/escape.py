@@ -1,7 +1,6 @@
 """Making text from records harmless in Markdown, and fitting it into a limit.
 
-A record may come from a stranger's pull request, and a model may answer anything. The text must
-show as written: no markup, no HTML, no table cells, no mention that wakes people up.
+A record may come from a stranger, and a model may answer anything: texts show as written.
 """
 
 import re

@@ -1,8 +1,7 @@
 """A comparison laid open, and whether a stored verdict was had again.
 
-Inputs, rule, parameters, every number between: enough to compute the verdict again by hand. Numbers
-are in base units, with more digits than the table has, since two values that look alike may rank
-apart.
+All it takes to compute the verdict again by hand: numbers are in base units, with more digits than
+the table has, since two values that look alike may rank apart.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

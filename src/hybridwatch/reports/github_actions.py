@@ -1,8 +1,7 @@
 """A gate's answer for a job of GitHub Actions: annotations, and text that cannot become a command.
 
-The runner reads what a step prints line by line. A line that begins with ``::name`` is a command of
-the job, and so is ``##[name]`` anywhere in a line. Text from records is a stranger's, so it is
-printed while commands are stopped, and inside a command it is escaped.
+A line that begins with ``::name`` is a command of the job, and so is ``##[name]`` anywhere in it.
+Text from records is printed while commands are stopped, and escaped inside a command.
 """
 
 import secrets

@@ -1,8 +1,4 @@
-"""JSON of controls, alerts and lists of runs; documented in ``docs/json.md``.
-
-The report itself, and what holds for every number and field, is in
-``analysis.wording.report_json``.
-"""
+"""JSON of controls, alerts and lists of runs (reports: ``analysis.wording.report_json``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

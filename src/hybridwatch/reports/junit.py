@@ -1,8 +1,8 @@
 """A gate's answer as JUnit XML: most systems of continuous integration show it as tests.
 
-There is no standard; this is the form that Jenkins, GitLab and Buildkite read, written by
-``junitparser`` (typed, alive, needs nothing but Python). The strictest reader is Jenkins' xUnit
-plugin, which refuses what is not in its schema (``junit-10.xsd``).
+There is no standard; this is the form that Jenkins, GitLab and Buildkite read, the strictest by its
+schema (``junit-10.xsd`` of Jenkins' xUnit plugin), written by ``junitparser`` (typed, alive, needs
+nothing but Python).
 """
 
 from collections.abc import Iterable, Iterator

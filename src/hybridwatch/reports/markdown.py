@@ -1,8 +1,7 @@
 """A report as a pull request comment, and the causes of a change as the few rows met first.
 
-The verdict first, the rest folded away. What has two numbers is a row of a table; what has none (a
-dead engine, a metric that is missing, a scenario without a record) is a sentence, so that no cell
-is empty of meaning. Every text that comes from a record passes through ``escape``.
+What has two numbers is a row of a table, what has none a sentence. Every text that comes from a
+record passes through ``escape``.
 """
 
 from collections import defaultdict

@@ -1,10 +1,8 @@
 """The review of a change as one comment on its pull request.
 
-What changed in one line, then a few rows (``markdown.build_rows``); each scenario's own report
-(``markdown``) is folded away below. As there, text from records passes through ``escape``.
-
-The last line is a hidden marker. By it the comment is found again, and it says what kind of news
-the comment brought, so that its successor can say whether that is over.
+What changed in one line, then a few rows, then each scenario's own report, folded (``markdown``).
+By its last line, a hidden marker, the comment is found again, and says what kind of news it
+brought, so that its successor can say whether that is over.
 """
 
 import re
@@ -80,12 +78,12 @@ _OVER: Final = {
 }
 """What there is to tell once news of a kind is no longer seen."""
 _FAREWELLS: Final = {
-    ChangeNews.RECOVERED: "**Recovered: the bad news told here before is no longer seen.**",
-    ChangeNews.GONE: "**The improvement told here before is no longer seen.**",
+    ChangeNews.RECOVERED: "**Recovered: the bad news reported here before is no longer seen.**",
+    ChangeNews.GONE: "**The improvement reported here before is no longer seen.**",
     ChangeNews.SEEING: (
         "**Measured well enough this time: what could not be seen before is seen now.**"
     ),
-    ChangeNews.BLIND_TO_BAD: "Nobody can say yet whether the bad news told here before is over.",
+    ChangeNews.BLIND_TO_BAD: "It is open whether the bad news reported here before is over.",
 }
 _MARKER: Final = re.compile(r"<!-- hybridwatch: ([\w-]+) -->\s*\Z")
 

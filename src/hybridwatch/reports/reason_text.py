@@ -38,7 +38,7 @@ def blind_sentence(blindness: Blindness, place_of: PlaceOf | None = None) -> str
     else:
         start = f"Could not have seen any change in {_name(spots[0], place_of)}: too few trials"
     counted = f"{len(spots)} of {plural(of, 'comparison')} that can stop a change"
-    return f"{start}; nothing can be told of {counted}"
+    return f"{start}; nothing is known of {counted}"
 
 
 def settling(blindness: Blindness) -> str:
@@ -150,7 +150,7 @@ def _repeated(comparison: Comparison, old: float, new: float) -> Iterator[str]:
 
 
 def _apart(old: float, new: float) -> tuple[str, str]:
-    """Write two numbers in as few digits as tell them apart."""
+    """Write two numbers in as few digits as distinguish them."""
     for digits in range(_LEAST_DIGITS, _MOST_DIGITS):
         left, right = f"{old:.{digits}g}", f"{new:.{digits}g}"
         if left != right:
@@ -179,8 +179,8 @@ def _size(comparison: Comparison) -> str:
     sizes = against(100 * abs(comparison.effect), 100 * comparison.relevance)
     where = "beyond" if beyond else "not beyond"
     text = f"the effect {numbers.change(comparison)} is {where} the bound ({sizes} {unit})"
-    told = beyond or comparison.verdict is Verdict.WORSE_WITHIN
-    return f"{text}, {_direction(comparison)}" if told else text
+    shown = beyond or comparison.verdict is Verdict.WORSE_WITHIN
+    return f"{text}, {_direction(comparison)}" if shown else text
 
 
 def _sameness(comparison: Comparison, level: float) -> str:
@@ -237,7 +237,7 @@ def rate(value: float) -> str:
 
 def _crossings(found: Tradeoff) -> str:
     if found.common is None:
-        return "The curves share no interactivity, so no place of one is beside one of the other."
+        return "The curves share no interactivity, so no place of one is next to one of the other."
     low, high = map(rate, found.common)
     unit = describe_interactivity(found.baseline)
     between = f"from {low} to {high} {unit}"

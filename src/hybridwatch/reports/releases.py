@@ -1,7 +1,7 @@
 """The card of releases: what each one's model runners make of the scenarios, and why."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -59,7 +59,6 @@ class ReleaseCell(JournalEntry):
         scenario_digest: Of the work that the engine got.
         broken: Metric to the worst value, of those that are not as expected; ``None`` without one.
         detail: First cause of a failure, or why it does not apply, in one line.
-        trials: Contract trials that were made.
         measured_at: UTC.
         revision: Commit of hybridwatch, None outside a checkout.
     """
@@ -91,11 +90,9 @@ class ReleaseCell(JournalEntry):
 class Reason(Part):
     """Why something is wrong, with patterns (``*``) of where.
 
-    Attributes:
-        metrics: Metrics, or ``failed_trial``.
-        says: What a failure's first cause contains.
-        finding: Its number in ``docs/findings.md``.
-        upstream: Issue or pull request, and what became of it.
+    ``metrics`` may be ``failed_trial``; ``says`` is what a failure's first cause contains;
+    ``finding`` is a number in ``docs/findings.md``; ``upstream`` an issue or pull request, and what
+    became of it.
     """
 
     scenarios: _Patterns
@@ -188,11 +185,7 @@ class Card:
 
 
 def read_card(results: Path, scenarios: Sequence[Scenario]) -> Card:
-    """Read the card of a results folder, without cells of scenarios that are no more, or changed.
-
-    Raises:
-        RecordError: Cells or reasons cannot be read.
-    """
+    """Read the card of a results folder, without cells of scenarios that are gone or changed."""
     digests = {one.id: digest(one) for one in scenarios if not one.is_of_speed_alone}
     path = cells_file(results)
     found = [
@@ -349,19 +342,15 @@ def _reasons(card: Card) -> Iterator[str]:
 
 def _absent(card: Card) -> Iterator[str]:
     places: dict[tuple[str, str], list[str]] = {}
-    for cell in _in_order(card):
-        if cell.state is CellState.ABSENT:
+    for key in ((one, *column) for one in card.scenarios for column in card.columns):
+        cell = card.cells.get(key)
+        if cell is not None and cell.state is CellState.ABSENT:
             places.setdefault((cell.scenario, _need(cell)), []).append(render_column(cell.key[1:]))
     alike: dict[tuple[str, str], list[str]] = {}
     for (scenario, need), where in places.items():
         alike.setdefault((need, ", ".join(where)), []).append(scenario)
     lines = (f"{', '.join(named)}: {need}: {where}" for (need, where), named in alike.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
-
-
-def _in_order(card: Card) -> Iterable[ReleaseCell]:
-    keys = ((one, *column) for one in card.scenarios for column in card.columns)
-    return (card.cells[key] for key in keys if key in card.cells)
 
 
 def _place(cell: ReleaseCell) -> str:

@@ -63,7 +63,7 @@ PROMINENT: Final = frozenset(Verdict) - {
     Verdict.INCONCLUSIVE,
     Verdict.NOT_COMPARABLE,
 }
-"""What is told before the rest: a change, or that nothing could be measured."""
+"""What comes before the rest: a change, or that nothing could be measured."""
 _NAMED: Final = 4
 """As many causes a headline names before it only counts."""
 _FACTORS: Final[Mapping[str, tuple[str, str, str]]] = {
@@ -87,10 +87,9 @@ def headline(report: Report) -> str:
 
 
 def summary(causes: Sequence[str], verdicts: Sequence[Verdict], notes: str) -> str:
-    """Say what became of a comparison of two builds.
+    """Say what became of a comparison of two builds, by sentences of its causes, the worst first.
 
-    ``causes`` are sentences without full stops, the worst first; ``notes`` say why sides cannot be
-    compared.
+    ``notes`` say why sides cannot be compared.
     """
     if not verdicts:
         return "Nothing to compare: the runs hold no measurement."
@@ -114,7 +113,7 @@ def reason(found: Attribution) -> str:
     parts = ", ".join(
         f"{_FACTORS[factor.name][0]} {numbers.relative(factor.effect)}" for factor in found.factors
     )
-    why = " and ".join(map(_moved, found.movers)) or "the cause cannot be told from these trials"
+    why = " and ".join(map(_moved, found.movers)) or "these trials do not show the cause"
     against = " and ".join(_moved(f) for f in found.factors if f.moved and f not in found.movers)
     if against:
         why += f"; against it {against}"

@@ -1,7 +1,4 @@
-"""A report on a terminal: the table, its footnotes, and one closing sentence.
-
-Made for 80 to 120 columns and readable as plain text too, since most people see it in a CI log.
-"""
+"""A report on a terminal of 80 to 120 columns, or as plain text: table, footnotes, one sentence."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -49,6 +46,8 @@ _LOG_LINES: Final = 8
 """Of the log of an engine that died."""
 _FAILURES: Final = 5
 """Failed trials that are listed: an engine that died fails them all."""
+_VALUES: Final = 3
+"""Of a run of one build, as many are named in a line."""
 _WIDE: Final = 120
 """From this many columns on the two sides stand side by side, below it one over the other."""
 
@@ -78,7 +77,7 @@ def print_values(run: Run, console: Console) -> None:
     console.print(table)
 
 
-def values_line(run: Run, most: int) -> str:
+def values_line(run: Run) -> str:
     """Name the first values of a run of one build; contracts that hold are counted, as the rest."""
     found = list(_summaries(OneSide(run, 0)))
     shown = [
@@ -86,10 +85,10 @@ def values_line(run: Run, most: int) -> str:
         for subject, summary in found
         if summary.center or not subject.metric.id.startswith(_CONTRACT)
     ]
-    holding, more = len(found) - len(shown), len(shown) - most
+    holding, more = len(found) - len(shown), len(shown) - _VALUES
     counted = [f"{more} more"] if more > 0 else []
     held = [plural(holding, "contract") + (" holds" if holding == 1 else " hold")]
-    return ", ".join([*shown[:most], *counted, *(held if holding else [])])
+    return ", ".join([*shown[:_VALUES], *counted, *(held if holding else [])])
 
 
 def _summaries(side: OneSide) -> Iterator[tuple[Subject, Summary]]:

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from hybridwatch.api.app import Access, AppState, Limits, make_app
 from hybridwatch.api.connections import make_server
-from hybridwatch.api.view import StorePlace, StoreView
+from hybridwatch.api.view import StoreView
 from hybridwatch.database.tokens import Scope, open_tokens
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.orchestration.nightly.access import read_hosts
@@ -22,7 +22,7 @@ from tests.waiting import LIMIT_S, wait_until
 def app_over(results: Path, *, reads_need_one: bool = False, per_s: float = 1e6) -> Starlette:
     """Make the server of a store, as ``hybridwatch serve`` does."""
     access = Access(open_tokens(results), reads_need_one=reads_need_one)
-    desk = AppState(StoreView(StorePlace(results, Checkout)), access, Limits(per_s))
+    desk = AppState(StoreView(results, Checkout), access, Limits(per_s))
     return make_app(desk, read_hosts("127.0.0.1").allow)
 
 

@@ -154,9 +154,7 @@ def test_a_changed_record_is_refused_by_every_verb(call, saved, tmp_path, verb) 
 
 def test_another_seed_is_found_and_named(call, saved, monkeypatch) -> None:
     monkeypatch.setattr(signed_rank, "SEED", signed_rank.SEED + 1)
-    monkeypatch.setattr(
-        "hybridwatch.orchestration.nightly.judging.present_tools", lambda: {"rules": "other"}
-    )
+    monkeypatch.setattr("hybridwatch.history.judge.present_tools", lambda: {"rules": "other"})
     answer = call("explain", str(saved), status=1)
     said = " ".join(answer.output.split())
     assert "parameters.bootstrap.paired.seed: stored 20260402, again 20260403" in said

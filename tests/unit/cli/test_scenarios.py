@@ -12,11 +12,10 @@ from hybridwatch.cli import run as measuring
 from hybridwatch.cli.scenarios import init_command as init_command
 from hybridwatch.cli.scenarios import make_home
 from hybridwatch.cli.scenarios import scenarios_command as command
-from hybridwatch.cli.subjects import chosen
+from hybridwatch.cli.subjects import chosen, with_known_bad
 from hybridwatch.engines.builds import DEFAULT_BUILD, load_builds, parse_label
 from hybridwatch.engines.fitting import find_model_runner
 from hybridwatch.errors import BuildError, ScenarioError
-from hybridwatch.history.known_bad import with_known_bad
 from hybridwatch.measurement.session_request import SessionRequest
 from hybridwatch.orchestration.nightly.checkout import find_policy, load_policy
 from hybridwatch.records.run import Run

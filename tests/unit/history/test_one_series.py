@@ -253,7 +253,7 @@ def stays(results, alerts=()):
 
 def test_the_runs_on_both_sides_of_a_change_stay(results):
     found = stays(results)
-    assert found[f"{STEP - 1:08x}"] == found[f"{STEP:08x}"] == "ttft changed beside it"
+    assert found[f"{STEP - 1:08x}"] == found[f"{STEP:08x}"] == "ttft changed next to it"
     assert len(found) == 2
 
 

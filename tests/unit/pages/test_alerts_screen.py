@@ -104,7 +104,7 @@ def test_a_known_bad_control_that_is_not_caught_is_an_alert_until_it_is(tmp_path
     assert (missed.cause.lead.metric, missed.bad.verdict) == (CONTROL, Verdict.FAILED)
     assert (missed.status, missed.rank) == (Status.OPEN, Action.BLOCK)
     document = view(tmp_path, "alerts", alert=missed.subject.key)
-    assert "nothing told it from the healthy engine" in said(document)
+    assert "was like the healthy engine in all" in said(document)
     put(tmp_path, 2, broken=312.0, builds=KNOWN_BAD)
     (caught,) = alerts(tmp_path)
     assert caught.status is Status.RESOLVED

@@ -8,8 +8,7 @@ import pytest
 
 from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.database.queries import Index, open_index
-from hybridwatch.history.line_names import releases_in_order
-from hybridwatch.history.lines import MOST_POINTS, Line, build_lines
+from hybridwatch.history.lines import MOST_POINTS, Line, build_lines, releases_in_order
 from hybridwatch.metrics import find_metric
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.document import (

@@ -252,7 +252,7 @@ def test_what_could_not_be_seen_names_the_metric_the_worst_and_what_settles_it()
     assert re.match(
         r"\*\*Could only have seen changes above \d+\.\d % in \w+, "
         r"at worst above \d+\.\d % in \w+; "
-        r"nothing can be told of 3 of 3 comparisons that can stop a change\.",
+        r"nothing is known of 3 of 3 comparisons that can stop a change\.",
         text.replace("\\", ""),
     )
     assert re.search(r"it: a quieter machine; on this one it takes about \d+ trials a side", text)

@@ -185,7 +185,7 @@ def a_factor(name: str, effect: float, share: float, *, moved: bool) -> Factor:
         ),
         ((-0.1, -0.02, 0.0), {0, 1}, ": fewer steps per second and fewer accepted drafts ("),
         ((0.0, -0.02, 0.2), {1, 2}, ": more requests per step; against it fewer accepted drafts ("),
-        ((0.1, 0.0, 0.0), (), "rose by 10.0 %: the cause cannot be told from these trials ("),
+        ((0.1, 0.0, 0.0), (), "rose by 10.0 %: these trials do not show the cause ("),
     ],
 )
 def test_the_cause_of_a_change_is_reported_in_every_form(effects, moved, said) -> None:

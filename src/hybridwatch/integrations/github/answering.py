@@ -2,9 +2,8 @@
 
 Nothing of GitHub's event is believed: the comment is read again by its number, and rights are those
 of the account with the author's number, since names change hands. A line speaks to the bot if it
-begins with its name in a paragraph of its own, in a comment without HTML or a block of ``$$``,
-which can show a text as something else. The parser of Markdown decides: a line behind ``> `` goes
-on with the quote.
+begins with its name in a paragraph of its own, as Markdown's parser sees it, in a comment without
+HTML or a block of ``$$``, which can show a text as something else.
 """
 
 import re
@@ -73,8 +72,7 @@ _BOT: Final = "Bot"
 def addressed_to_us(body: str) -> list[str]:
     """Give what each line that speaks to the bot says behind its name.
 
-    What is more than plain text in it (code, a link, an escape) becomes an unprintable mark, so
-    that no grammar takes it.
+    What is more than plain text in it becomes an unprintable mark, so that no grammar takes it.
     """
     if not _may_address(body):
         return []
@@ -137,30 +135,23 @@ class _Repository(_EventPart):
     full_name: str
 
 
-class _Event(_EventPart):
+class CommentEvent(_EventPart):
+    """GitHub's event of a comment, with its body as it was when it was made."""
+
     action: str
     comment: _Comment
     issue: _Issue
     repository: _Repository
 
 
-class Claim(_EventPart):
-    """A comment, as the event has it; all are numbers but the body, as it was when it was made."""
-
-    comment: int
-    pull_request: int
-    author: int
-    body: str
-
-
-def read_claim(event: Path, repository: str) -> Claim | None:
+def read_event(event: Path, repository: str) -> CommentEvent | None:
     """Read the file of an event ``issue_comment``; ``None`` for one that asks for nothing.
 
     Only ``created`` counts: a comment that is edited may have been edited by another person than
     its author, and GitHub does not say in the event by whom.
     """
     try:
-        found = _Event.model_validate_json(read_file(event, _MOST_BYTES))
+        found = CommentEvent.model_validate_json(read_file(event, _MOST_BYTES))
     except (OSError, RecordError) as error:
         raise GithubError(f"{event}: cannot be read: {error}") from error
     except ValidationError as error:
@@ -174,14 +165,8 @@ def read_claim(event: Path, repository: str) -> Claim | None:
             f"{event}: repository.full_name: expected {repository}, "
             f"found {found.repository.full_name[:100]!r}"
         )
-    if found.action != "created" or found.issue.pull_request is None:
-        return None
-    return Claim(
-        comment=found.comment.id,
-        pull_request=found.issue.number,
-        author=found.comment.user.id,
-        body=found.comment.body,
-    )
+    is_command = found.action == "created" and found.issue.pull_request is not None
+    return found if is_command else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +177,11 @@ class Requester:
     at: datetime
 
 
-def find_requester(access: RepositoryAccess, repository: str, claim: Claim) -> Requester | None:
+def find_requester(
+    access: RepositoryAccess, repository: str, claim: CommentEvent
+) -> Requester | None:
     """Find the author of a command; ``None`` for a wrong claim, or without the right to write."""
-    client = GitHubClient(access, f"{repository}#{claim.pull_request}", _HINTS)
+    client = GitHubClient(access, f"{repository}#{claim.issue.number}", _HINTS)
     with client.errors("read a comment on"):
         try:
             comment = _comment(client, repository, claim)
@@ -206,24 +193,24 @@ def find_requester(access: RepositoryAccess, repository: str, claim: Claim) -> R
             return None
     with client.errors("read who may write to"):
         login = comment.user.login
-        if not _may_write(client, repository, login, claim.author):
+        if not _may_write(client, repository, login, claim.comment.user.id):
             return None
         return Requester(login, comment.created_at)
 
 
-def _comment(client: GitHubClient, repository: str, claim: Claim) -> IssueComment:
+def _comment(client: GitHubClient, repository: str, claim: CommentEvent) -> IssueComment:
     """Read the comment; PyGithub's own way begins at an issue, which is one request more."""
-    path = f"/repos/{repository}/issues/comments/{claim.comment}"
+    path = f"/repos/{repository}/issues/comments/{claim.comment.id}"
     headers, data = client.github.requester.requestJsonAndCheck("GET", path)
     return IssueComment(client.github.requester, headers, data)
 
 
-def _is_as_claimed(comment: IssueComment, claim: Claim) -> bool:
+def _is_as_claimed(comment: IssueComment, claim: CommentEvent) -> bool:
     return (
-        find_author(comment) == claim.author
+        find_author(comment) == claim.comment.user.id
         and comment.user.type != _BOT
-        and comment.issue_url.endswith(f"/issues/{claim.pull_request}")
-        and plain(comment.body) == plain(claim.body)
+        and comment.issue_url.endswith(f"/issues/{claim.issue.number}")
+        and plain(comment.body) == plain(claim.comment.body)
     )
 
 
@@ -258,7 +245,7 @@ class AnswerOrder:
 def take(
     access: RepositoryAccess,
     repository: str,
-    claim: Claim,
+    claim: CommentEvent,
     vocabulary: Callable[[], Vocabulary],
     builds: Sequence[str],
 ) -> AnswerOrder | None:
@@ -268,13 +255,15 @@ def take(
     then whether its author may ask, whether it is addressed to us, whether it was answered before,
     and what it means. ``builds`` are what ``run`` compares when no builds are named.
     """
-    requester = find_requester(access, repository, claim) if _may_address(claim.body) else None
-    lines = addressed_to_us(claim.body) if requester else []
+    requester = (
+        find_requester(access, repository, claim) if _may_address(claim.comment.body) else None
+    )
+    lines = addressed_to_us(claim.comment.body) if requester else []
     if requester is None or not lines:
         return None
-    pull = PullRequest(access, repository, claim.pull_request)
+    pull = PullRequest(access, repository, claim.issue.number)
     queue = read_comment(pull.our_comment(is_ours)).queue
-    if queue.knows(claim.comment):
+    if queue.knows(claim.comment.id):
         return None
     read = _read(lines, vocabulary)
     if isinstance(read, Measure) and not (read.builds or read.known_bad):
@@ -291,8 +280,7 @@ def take(
 def put_entry(pull: PullRequest, entry: CommentRequest, result: str = "") -> None:
     """Write how a command stands into our comment, and its result in place of the one before.
 
-    Two jobs may write at once, and GitHub keeps the later text: we look again until our entry is in
-    it.
+    Two jobs may write at once, and GitHub keeps the later text: we look again until ours is in it.
     """
 
     def text_after(body: str | None) -> str:
@@ -319,7 +307,7 @@ def _read(lines: Sequence[str], vocabulary: Callable[[], Vocabulary]) -> Command
 
 def _hindrance(command: Command, requester: Requester, pull: PullRequest, *, is_full: bool) -> str:
     """Say why a command that was understood is not run; empty when nothing is in the way."""
-    if not measures(command):
+    if not isinstance(command, Measure | Bisect):  # it takes neither code nor an engine
         return ""
     if not pull.is_open:
         return "the pull request is closed"
@@ -330,23 +318,18 @@ def _hindrance(command: Command, requester: Requester, pull: PullRequest, *, is_
     return ""
 
 
-def measures(command: Command) -> bool:
-    """Whether a command takes the pull request's code and an engine."""
-    return isinstance(command, Measure | Bisect)
-
-
 def _refused(
-    claim: Claim, requester: Requester, pull: PullRequest, words: str, why: str
+    claim: CommentEvent, requester: Requester, pull: PullRequest, words: str, why: str
 ) -> AnswerOrder:
     shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
     return AnswerOrder(_entry(claim, requester, shown, RequestState.REFUSED, why), None, pull)
 
 
 def _entry(
-    claim: Claim, requester: Requester, words: str, state: RequestState, note: str = ""
+    claim: CommentEvent, requester: Requester, words: str, state: RequestState, note: str = ""
 ) -> CommentRequest:
     return CommentRequest(
-        comment=claim.comment,
+        comment=claim.comment.id,
         words=words,
         who=requester.login,
         at=requester.at,

@@ -1,7 +1,6 @@
 """The client of GitHub's API, and a pull request there: its commits, our one comment, our check.
 
-The token never leaves this module except in the request's header: not in a log or an error, even if
-the server says it back.
+The token leaves this module in the request's header alone, never in a log or an error.
 """
 
 import logging
@@ -241,7 +240,7 @@ class PullRequest:
             posted = not ours
             if posted:
                 made = self._pull.create_issue_comment(text)
-                if not _is_by(made, me):  # it would not be found again, and be there twice
+                if find_author(made) != me:  # it would not be found again, and be there twice
                     raise GithubError(
                         f"GitHub: the comment on {self._client.name} was written by "
                         f"{find_author(made)}, the token is of {me}: remove the comment, and mend "
@@ -275,7 +274,7 @@ class PullRequest:
         found = [
             comment
             for comment in self._pull.get_issue_comments()
-            if is_marked(comment.body or "") and _is_by(comment, me)
+            if is_marked(comment.body or "") and find_author(comment) == me
         ]
         return sorted(found, key=lambda comment: comment.id)
 
@@ -291,7 +290,3 @@ class PullRequest:
                 if error.status != 404:  # the other job was faster
                     raise
         return edited
-
-
-def _is_by(comment: IssueComment, me: int) -> bool:
-    return find_author(comment) == me

@@ -1,9 +1,8 @@
 """The grammar of commands in comments on pull requests, parsed into typed values.
 
-``docs/pull-request-commands.md`` writes it down for people. Nothing of a comment goes on as text: a
-value is an element of the vocabulary (what exists on the default branch and in the results
-folder), a label put together of such elements, or a number within bounds, and the command line that
-is run is a list made of these (``arguments``).
+Nothing of a comment goes on as text: a value is an element of the vocabulary (what exists on the
+default branch and in the results folder), a label put together of such elements, or a number within
+bounds. ``docs/pull-request-commands.md`` is for people.
 """
 
 import re

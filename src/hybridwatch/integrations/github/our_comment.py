@@ -1,18 +1,16 @@
 """The parts of our comment: the verdict, the commands, the newest result, and the state.
 
-Hidden marks part them; in what records and commands left there a mark is written so that it is
-none. The state is one line, right before the comment's marker; what does not fit is no state.
+Hidden marks part them, and are disarmed in texts; the state is a line right before the last mark.
 """
 
 import base64
-import binascii
 import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from hybridwatch.reports.escape import as_code, escape
 from hybridwatch.reports.pull_request import LIMIT, ChangeNews, news_in
@@ -95,12 +93,6 @@ class RequestQueue(BaseModel):
         return next((one for one in self.asked if one.comment == comment), None)
 
 
-def state_line(queue: RequestQueue) -> str:
-    """Write the state as a hidden line."""
-    packed = base64.urlsafe_b64encode(queue.model_dump_json().encode()).decode()
-    return f"<!-- hybridwatch queue: {packed} -->\n"
-
-
 def queue_in(body: str | None) -> RequestQueue:
     """Read the state of our comment, the line right before its marker; else an empty queue."""
     found = _STATE_LINE.search((body or "").replace("\r\n", "\n").rstrip())
@@ -108,7 +100,7 @@ def queue_in(body: str | None) -> RequestQueue:
         return RequestQueue()
     try:
         return RequestQueue.model_validate_json(base64.urlsafe_b64decode(found[1]))
-    except (ValidationError, binascii.Error, ValueError):
+    except ValueError:  # of base64, or of pydantic
         return RequestQueue()
 
 
@@ -116,7 +108,7 @@ _ASKED: Final = "<!-- hybridwatch asked -->\n"
 _RESULT: Final = "<!-- hybridwatch result -->\n"
 _MARK: Final = "<!-- hybridwatch"
 _NO_MARK: Final = "<!-\u200b- hybridwatch"
-_TOO_LONG: Final = "The result is too long to stand here beside the rest; the link above has it.\n"
+_TOO_LONG: Final = "The result is too long to stand here with the rest; the link above has it.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +161,9 @@ def _joined(comment: OurComment) -> str:
     parts += [_ASKED, _table(comment.queue)]
     if comment.result:
         parts += [_RESULT, _inert(comment.result), "\n\n"]
-    return "".join(
-        [*parts, state_line(comment.queue), f"<!-- hybridwatch: {comment.news.value} -->\n"]
-    )
+    packed = base64.urlsafe_b64encode(comment.queue.model_dump_json().encode()).decode()
+    parts.append(f"<!-- hybridwatch queue: {packed} -->\n")
+    return "".join([*parts, f"<!-- hybridwatch: {comment.news.value} -->\n"])
 
 
 def _inert(text: str) -> str:

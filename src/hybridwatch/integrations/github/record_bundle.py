@@ -1,9 +1,8 @@
 """The record bundle: a ZIP file of records that an untrusted job hands to the trusted one.
 
 ``python -m hybridwatch.integrations.github.record_bundle ZIP FOLDER`` unpacks it and prints the
-number of the pull request that it claims to be about. The job that packed it ran a stranger's code,
-so everything is refused that a job of ours would not pack: ``pull-request.txt`` (its number),
-``records/<testbed>/<name>`` as ``results`` has it, and of a search ``bisect.json``.
+pull request that it claims to be about. It comes of a stranger's code, so only these are taken:
+``pull-request.txt`` (the number), ``records/<testbed>/<name>``, and of a search ``bisect.json``.
 """
 
 import io

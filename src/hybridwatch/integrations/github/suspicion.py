@@ -72,7 +72,7 @@ def _facts(found: SearchAnswer, answer: Culprit) -> Iterator[str]:
     if answer.culprit is None:
         suspects = [_name(one) for one in answer.suspects[:_NAMED]]
         more = len(answer.suspects) - len(suspects)
-        yield f"- not told apart: {', '.join(suspects)}{f' and {more} more' if more else ''}"
+        yield f"- not distinguished: {', '.join(suspects)}{f' and {more} more' if more else ''}"
 
 
 def _size(answer: Culprit) -> str:
@@ -116,7 +116,8 @@ def hindrance(found: SearchAnswer) -> str:
     if not all(one.is_commit for one in found.suspects):
         return "it names a release, not a commit: search on with --repo"
     if len(found.suspects) > MOST:
-        return f"{len(found.suspects)} commits could not be told apart; at most {MOST} are told"
+        commits = f"{len(found.suspects)} commits could not be distinguished"
+        return f"{commits}; at most {MOST} get a comment"
     return ""
 
 

@@ -1,7 +1,4 @@
-"""``notify.toml``: who wants to hear of what, and where.
-
-Secrets are never in the file: it names the environment variables that have them.
-"""
+"""``notify.toml``: who gets which news, and where; secrets stay in environment variables."""
 
 import tomllib
 from collections.abc import Callable, Sequence
@@ -92,7 +89,7 @@ class Email(Channel):
     @model_validator(mode="after")
     def _keeps_the_password(self) -> Self:
         if self.security == "none" and self.password_from is not None:
-            refuse(("security", 'expected "starttls" or "tls" beside password_from, found "none"'))
+            refuse(("security", 'expected "starttls" or "tls" with password_from, found "none"'))
         if (self.password_from is None) is not (self.user == ""):
             refuse(("user", "expected together with password_from, found one without the other"))
         return self

@@ -1,9 +1,8 @@
 """Clients of Slack, webhooks and mail: each sends a message, and returns a receipt.
 
-Slack has no key by which it would know a message again, so one whose answer was lost is posted
-again with the same ``block_id``. Webhooks get a CloudEvent, signed as the Standard Webhooks
-specification says, under a ``webhook-id`` that is seen once. Mail is sent again with the same
-``Message-ID``.
+A message whose answer was lost is sent again: to Slack with the same ``block_id``, which is no key
+there; to webhooks, as a CloudEvent signed by the Standard Webhooks specification, under a
+``webhook-id`` that is seen once; by mail with the same ``Message-ID``.
 """
 
 import base64
@@ -68,7 +67,7 @@ class UndeliveredError(NotifyError):
     Args:
         alone: Whether only this message is refused; otherwise nothing else gets through either.
         again: Whether the next moment may be a better one.
-        wait_s: How long the service asked us to wait; 0 where it did not.
+        wait_s: How long the service wants us to wait; 0 where it did not.
     """
 
     def __init__(

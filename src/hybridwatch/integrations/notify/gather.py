@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -67,8 +67,7 @@ class TopicPlace:
 def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
     """Say how every alert stands, the most urgent first, and what became of machines.
 
-    A folder without a single record is a ``NotifyError``: it is most likely the wrong one, and all
-    that was ever reported would seem to be over.
+    Without a single record that is a ``NotifyError``: in a wrong folder all would seem to be over.
     """
     if not place.index.counts["runs"]:
         raise NotifyError(
@@ -181,7 +180,7 @@ def _gap_topics(found: Sequence[Gap], place: TopicPlace) -> Iterator[Topic]:
             testbed=testbed,
             is_gap=True,
             seen=json.dumps(missing),
-            since=_more_missing(missing),
+            since=partial(_since, missing),
             content=partial(_gap_content, gaps, testbed, place),
         )
 
@@ -210,11 +209,8 @@ def _machine_topic(change: MachineChange, place: TopicPlace, now: datetime) -> T
     )
 
 
-def _more_missing(missing: Sequence[str]) -> Callable[[str], Since]:
-    def since_then(seen: str) -> Since:
-        return Since.NOTHING if set(missing) <= set(json.loads(seen)) else Since.WORSE
-
-    return since_then
+def _since(missing: Sequence[str], seen: str) -> Since:
+    return Since.NOTHING if set(missing) <= set(json.loads(seen)) else Since.WORSE
 
 
 def _gap_content(gaps: Sequence[Gap], testbed: str, place: TopicPlace) -> Content:

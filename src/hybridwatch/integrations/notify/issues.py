@@ -1,7 +1,6 @@
 """One issue for each alert, on GitHub or GitLab: opened, commented, closed and reopened.
 
-An issue is known by its number, and where that is lost by a hidden mark in its text, among those
-with our label that we wrote. Each message leaves a mark, so that none is sent twice.
+It is known by its number, else by a hidden mark; each message leaves one, so none is sent twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -114,7 +113,7 @@ class IssueClient:
 
     def _created(self, message: Message) -> Issue:
         made = self._tracker.create(build_wanted_issue(message))
-        # One that was asked for earlier may have come into being after all.
+        # One that was requested earlier may have come into being after all.
         first, *others = self._ours(message) or [made]
         for other in others:
             title = f"Duplicate of #{first.number}"

@@ -1,7 +1,7 @@
 """Decides what is news to a channel, and writes the message, as facts and as text.
 
-A channel gets a message when a topic opens, grows worse, comes back and ends. What it says is fixed
-when the news is found. Texts come from records: what shows them as Markdown or HTML escapes them.
+A channel gets a message when a topic opens, grows worse, comes back and ends; what it says is fixed
+when that is found. Texts come from records: what shows them as Markdown or HTML escapes them.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ _LEADS: Final[Mapping[News, str]] = {
 _WHICH: Final = frozenset({"Build", "Testbed"})
 _WHY: Final[Mapping[News, str]] = {
     News.GONE: "The records or the policy changed, and nothing says any more that it is bad.",
-    News.NOT_REPEATED: "One run was bad and the next is not. Nobody mended anything that we know "
+    News.NOT_REPEATED: "One run was bad and the next is not. Nothing was mended that we know "
     "of: it may have been the luck of that engine's start.",
 }
 """What there is to say instead of by how much."""
@@ -79,15 +79,13 @@ class Content:
     """What a message says; a text is empty where there is none, or several.
 
     Attributes:
-        what: What happened: ``Slower``.
+        what: What happened: ``Slower``; with ``members``, also in how many places.
         rank: What the gate does about it: ``block`` or ``warn``.
         area: What is affected (``analysis.cause.Area``); ``gap`` for what was not measured.
-        baseline: Label of the build that it was measured against.
         since: When the run began that opened it.
         metrics: What shows it, the one to name first.
         missing: Of a gap: each scenario with its reason.
-        members: Where else than in one place a cause shows: each place with its change; ``what``
-            then says in how many.
+        members: Where else than in one place a cause shows: each place with its change.
     """
 
     what: str
@@ -115,10 +113,8 @@ class Content:
 class Message:
     """One piece of news for one channel, under an id that stays however often it is sent.
 
-    Attributes:
-        topic: Key of what it is about.
-        number: Which message about it this is, from 1.
-        trouble: Why it did not get through so far; empty for one that was not tried.
+    It is the ``number``-th about its ``topic``, from 1; ``trouble`` says why it was not sent so
+    far.
     """
 
     id: str
@@ -226,9 +222,7 @@ class Topic:
 
     Attributes:
         key: 32 hexadecimal digits; equal for the same thing, on every machine.
-        is_gap: Whether it is something that was not measured.
-        seen: What is to be seen of it now, as text that ``since`` takes.
-        since: What became of it since ``seen`` was that.
+        seen: What is to be seen of it now, as text that ``since`` takes, to say what became of it.
         content: Gives everything about its cause; may read a record.
         cause: The same for all that is in one message; empty for what stands alone.
     """

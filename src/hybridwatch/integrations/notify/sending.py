@@ -1,6 +1,6 @@
 """The outbox, and one round: find what is news to each channel, keep it, send all that waits.
 
-News and what its channel has heard by it are written in one transaction: a killed process loses
+News and what its channel has got by it are written in one transaction: a killed process loses
 nothing. Messages are sent in the order in which they were found; a channel that cannot be reached
 is left for the next call, and what is refused alone holds up only later messages on its topic.
 """
@@ -358,7 +358,7 @@ def tell(
 
 
 def skip(outbox: Outbox, channels: Sequence[Channel], place_of: Callable[[], TopicPlace]) -> int:
-    """Take everything that is new for heard, and send nothing of it; gives how much that is."""
+    """Mark everything that is new as read, and send nothing of it; gives how much that is."""
     with outbox.alone(_PATIENCE_S):
         return _find(outbox, channels, place_of(), silently=True)
 

@@ -63,12 +63,10 @@ _OK = (ProbeAnswer.UNCHANGED, ProbeAnswer.CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The pair, measured again.
+    """The pair, measured again; ``labels`` are the builds, as their engines reported them.
 
-    Attributes:
-        labels: The builds, as their engines reported them.
-        record: Where the run is; empty of an engine that gave none.
-        ratios: Log ratios of its blocks; of times.
+    ``record`` is where the run is, empty of an engine that gave none; ``ratios`` are log ratios of
+    its blocks, of times.
     """
 
     holds: bool
@@ -76,62 +74,6 @@ class Confirmation:
     labels: tuple[str, str]
     record: str
     ratios: tuple[float, ...] = ()
-
-
-def confirm(
-    search: BisectSearch,
-    question: ExactQuestion | TimedQuestion,
-    pair: tuple[Candidate, Candidate],
-    keep: Callable[[Run], Path],
-) -> Confirmation:
-    """Measure again the last candidate before the change and the first behind it."""
-    labels = pair[0].make(), pair[1].make()
-    if isinstance(question, TimedQuestion):
-        return _confirm_times(search, question, labels, keep)
-    if is_of_life(question.metric):
-        ends, record = _measure_apart(search, labels, keep)
-    else:
-        run = search.measurer.session(labels, {Phase.CONTRACT})
-        ends, record = [parse_contracts(run, side, 0.0) for side in (0, 1)], str(keep(run))
-    answers = tuple(map(question.answer, ends))
-    values = " -> ".join(render_value(question.metric, one) for one in ends)
-    named = (ends[0].label or labels[0], ends[1].label or labels[1])
-    return Confirmation(answers == _OK, values, named, record)
-
-
-def _measure_apart(
-    search: BisectSearch, labels: tuple[str, str], keep: Callable[[Run], Path]
-) -> tuple[list[ProbeOutcome], str]:
-    """Measure one by one: the engine that dies must not take the other's run with it."""
-    ends, record = [], ""
-    for label in labels:
-        try:
-            run = search.measurer.session((label,), {Phase.CONTRACT})
-        except LateEngineError as error:
-            ends.append(ProbeOutcome(state=ProbeState.NOT_HAD, reason=str(error), label=label))
-        except EngineError:
-            ends.append(ProbeOutcome(state=ProbeState.NOT_UP, label=label))
-        else:
-            ends.append(parse_contracts(run, 0, 0.0))
-            record = str(keep(run))
-    return ends, record
-
-
-def _confirm_times(
-    search: BisectSearch,
-    question: TimedQuestion,
-    labels: tuple[str, str],
-    keep: Callable[[Run], Path],
-) -> Confirmation:
-    metric = find_metric(question.metric)
-    run = search.measurer.session(labels, {find_phase(metric)}, end_blocks(metric.id))
-    outcome = timed_outcome(run, metric, 0.0)
-    record = str(keep(run))
-    named = run.builds[0].label, run.builds[1].label
-    if outcome.state is not ProbeState.MEASURED:
-        return Confirmation(False, outcome.reason, named, record)
-    holds = question.effect.is_changed(outcome.ratios)
-    return Confirmation(holds, render_timed(outcome), named, record, outcome.ratios)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +167,7 @@ class Bisector:
     def _confirm(self, found: BisectResult) -> None:
         """Measure the pair side by side; by times search on while it does not hold."""
         while (answer := found.answer).question is not None and answer.is_exhausted:
-            sure = confirm(self.search, answer.question, answer.pair, self.keep)
+            sure = self._measured_again(answer.question, answer.pair)
             found.confirmation = sure
             if sure.holds or not sure.ratios or not self.search.may_go_on():
                 return
@@ -233,6 +175,50 @@ class Bisector:
             at = found.findings.index(answer)
             found.findings[at] = self.search.reconsider(answer, sure.ratios)
         found.confirmation = None
+
+    def _measured_again(
+        self, question: ExactQuestion | TimedQuestion, pair: tuple[Candidate, Candidate]
+    ) -> Confirmation:
+        """Measure again the last candidate before the change and the first behind it."""
+        labels = pair[0].make(), pair[1].make()
+        if isinstance(question, TimedQuestion):
+            return self._times_again(question, labels)
+        if is_of_life(question.metric):
+            ends, record = self._measured_apart(labels)
+        else:
+            run = self.search.measurer.session(labels, {Phase.CONTRACT})
+            ends = [parse_contracts(run, side, 0.0) for side in (0, 1)]
+            record = str(self.keep(run))
+        answers = tuple(map(question.answer, ends))
+        values = " -> ".join(render_value(question.metric, one) for one in ends)
+        named = (ends[0].label or labels[0], ends[1].label or labels[1])
+        return Confirmation(answers == _OK, values, named, record)
+
+    def _measured_apart(self, labels: tuple[str, str]) -> tuple[list[ProbeOutcome], str]:
+        """Measure one by one: the engine that dies must not take the other's run with it."""
+        ends, record = [], ""
+        for label in labels:
+            try:
+                run = self.search.measurer.session((label,), {Phase.CONTRACT})
+            except LateEngineError as error:
+                ends.append(ProbeOutcome(state=ProbeState.NOT_HAD, reason=str(error), label=label))
+            except EngineError:
+                ends.append(ProbeOutcome(state=ProbeState.NOT_UP, label=label))
+            else:
+                ends.append(parse_contracts(run, 0, 0.0))
+                record = str(self.keep(run))
+        return ends, record
+
+    def _times_again(self, question: TimedQuestion, labels: tuple[str, str]) -> Confirmation:
+        metric = find_metric(question.metric)
+        run = self.search.measurer.session(labels, {find_phase(metric)}, end_blocks(metric.id))
+        outcome = timed_outcome(run, metric, 0.0)
+        record = str(self.keep(run))
+        named = run.builds[0].label, run.builds[1].label
+        if outcome.state is not ProbeState.MEASURED:
+            return Confirmation(False, outcome.reason, named, record)
+        holds = question.effect.is_changed(outcome.ratios)
+        return Confirmation(holds, render_timed(outcome), named, record, outcome.ratios)
 
     def _lists(self, found: BisectResult) -> Iterator[CandidateList]:
         """Give the first list, then the commits between two releases if there is a clone."""

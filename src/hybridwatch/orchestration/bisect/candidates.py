@@ -73,10 +73,9 @@ def _take(source: Path, target: Path) -> None:
 class Candidate:
     """One position of a search.
 
-    Attributes:
-        key: The same in every call: a build, a commit.
-        make: Gives the label of its build; raises ``BuildError`` if it cannot be had.
-        weight: How likely it is to be the change, against the others; for times.
+    ``key`` is the same in every call. ``make`` gives the label of its build, or raises
+    ``BuildError``. ``weight`` says how likely it is to be the change, against the others; for
+    times.
     """
 
     key: str
@@ -125,13 +124,11 @@ _OF_SEARCH: Final = 6
 
 @dataclass(slots=True)
 class BuildFactory:
-    """Makes the builds of a search, and removes them when it is over.
+    """Makes the builds of a search, and removes them when it is over; ``made`` are those it added.
 
-    Attributes:
-        base: The build that code is laid over; empty for the nearest release's.
-        search: Digits of the search, a part of its builds' names: another one in the same home may
-            measure the same commit, and ends when it likes. Empty where builds are shared.
-        made: Names of the builds that it added.
+    ``base`` is the build that code is laid over, empty for the nearest release's. The names of
+    builds have digits of ``search``: another one in this home may measure the same commit, and ends
+    when it likes. It is empty where builds are shared.
     """
 
     has_code: ClassVar[bool] = True

@@ -1,26 +1,20 @@
 """Bisection by times: a noisy measurement makes some positions likelier than others.
 
-Positions count from 0, the good end, to the bad end. All before the change are as the good end,
-the change and all behind it as the bad one. Pure functions: their callers measure.
+Positions count from 0, the good end, to the bad end. All before the change are as the good end, the
+change and all behind it as the bad one. Pure functions: their callers measure.
 
 A measurement is a session that times a position and the good end in turn, block by block. Its
 center is the median of the blocks' log ratios: 0 of an unchanged position, the effect of the ends
-of a changed one. Around these it scatters as Student's t with four degrees of freedom: a session
-that something disturbed lies far out far more often than a normal distribution would have it, and
-must not decide alone.
+of a changed one. Around these it scatters as Student's t with four degrees of freedom: a disturbed
+session lies far out more often than by a normal distribution, and must not decide alone.
 
-How far sessions of the same builds lie apart depends on the machine and on who else uses it, and
-cannot be read off one session's blocks. So it is a part of what is learned, as the size of the
-effect is: sessions that fit no position make a large scatter likelier, and each then counts less.
+How far sessions of the same builds lie apart depends on the machine and cannot be read off one
+session's blocks. So it is learned, as the size of the effect is, and how far the effect varies from
+start to start with the layout of memory: else what changed positions lie apart by would make
+unchanged ones count less, which agree to less than a percent.
 
-Nor need the effect be the same at each start: memory that is laid out otherwise may double what a
-change costs, while nearly all sessions of unchanged positions agree to less than a percent. So how
-far the effect itself varies is learned as well. Else what a few changed positions lie apart by
-would make unchanged ones count less.
-
-Where each block starts its own engines, as of duets, a block is a session: what blocks of one
-measurement lie apart by is the scatter, and is learned. A noise of blocks that was read off the few
-blocks of the ends once and for all would be far too small, or far too large.
+Where each block starts its own engines, as of duets, a block is a session: the noise of the few
+blocks of the ends would be far too small, or far too large.
 """
 
 import math
@@ -55,14 +49,9 @@ class Range:
 class Belief:
     """A probability for each position from 1, the first after the good end, to the bad end.
 
-    How large the change is and how far measurements scatter is not known for sure either, and what
-    one measurement says of that counts for all others. So there is a probability for each position
-    together with each of these.
-
-    Attributes:
-        joint: The probabilities; a row for each position, a column for each size and scatter.
-        skipped: Positions that cannot be measured. One of them may be the change, but nothing
-            distinguishes it from the next one that can.
+    ``joint`` has them together with each size of the change and scatter of measurements, which are
+    not known for sure either: a row for each position, a column for each of these. One of the
+    ``skipped``, which cannot be measured, is not distinguished from the next that can.
     """
 
     joint: Array
@@ -71,14 +60,12 @@ class Belief:
     @property
     def masses(self) -> Array:
         """The probability of each position; the first is that of position 1."""
-        whole: Array = self.joint.sum(axis=1)
-        return whole
+        return np.asarray(self.joint.sum(axis=1))
 
     @property
     def columns(self) -> Array:
         """The probability of each column."""
-        found: Array = self.joint.sum(axis=0)
-        return found
+        return np.asarray(self.joint.sum(axis=0))
 
     @property
     def last(self) -> int:
@@ -97,14 +84,10 @@ class Belief:
     def after(
         self, at: int, if_unchanged: Array, if_changed: Array, reference: int = 0
     ) -> "Belief":
-        """Learn a measurement (Bayes' rule).
+        """Learn a measurement of ``at`` against an earlier position, ``reference`` (Bayes' rule).
 
-        Args:
-            at: What was measured.
-            if_unchanged: Logarithms of how likely the measurement is if the change does not lie
-                between the two that were measured, for each column.
-            if_changed: The same if it does.
-            reference: The earlier position that it was measured against; 0 is the good end.
+        Both arrays are logarithms of how likely it is for each column: if the change does not lie
+        between the two that were measured, and if it does.
         """
         positions = np.arange(1, self.last + 1)[:, None]
         is_between = (reference < positions) & (positions <= at)
@@ -177,13 +160,10 @@ BLOCKS: Final = (1, 5, 10, 20)
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What the ends showed.
+    """What the ends showed: the log ratio of bad and good end, and its standard error.
 
-    Attributes:
-        size: Log ratio of bad and good end.
-        error: Standard error of it.
-        noise: Standard deviation of one block's log ratio around the center of its session.
-        restarts: Whether each block starts its own engines, and so is a session.
+    ``noise`` is the standard deviation of one block's log ratio around the center of its session;
+    ``restarts``, each block starts its own engines, and so is a session.
     """
 
     size: float
@@ -333,15 +313,13 @@ def _information(shares: Array, size: float, unchanged: float, changed: float) -
     mixed = shares[:, None] * if_changed + (1 - shares[:, None]) * if_unchanged
     told = special.xlogy(if_changed, if_changed / mixed).sum(axis=1) * shares
     told += special.xlogy(if_unchanged, if_unchanged / mixed).sum(axis=1) * (1 - shares)
-    bits: Array = told * step / math.log(2)
-    return bits
+    return np.asarray(told * step / math.log(2))
 
 
 def _columns(values: Array, axis: int) -> Array:
     """Give each column of a belief its size (0), scatter (1) or variation (2)."""
     shape = len(_AWAY), len(_SCATTERS), len(_VARIATIONS)
-    found: Array = np.broadcast_to(values.reshape(np.roll([-1, 1, 1], axis)), shape).ravel()
-    return found
+    return np.broadcast_to(values.reshape(np.roll([-1, 1, 1], axis)), shape).ravel()
 
 
 def _sessions(blocks: Sequence[float]) -> list[Sequence[float]]:
@@ -364,5 +342,4 @@ def _log_density(values: Array) -> Array:
         - special.gammaln(FREEDOM / 2)
         - 0.5 * math.log(FREEDOM * math.pi)
     )
-    density: Array = constant - (FREEDOM + 1) / 2 * np.log1p(values**2 / FREEDOM)
-    return density
+    return np.asarray(constant - (FREEDOM + 1) / 2 * np.log1p(values**2 / FREEDOM))

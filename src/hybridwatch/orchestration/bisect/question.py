@@ -34,8 +34,7 @@ class ProbeOutcome(BaseModel):
         label: The build, as its engine reported it.
         run: Id of the run that it was read from; empty when there is none.
         counts: Worst trial of each exact metric.
-        metric: Of a timed one, what was timed.
-        ratios: Of that, the log ratio of each block against the first candidate.
+        ratios: Log ratio of each block of the timed ``metric`` against the first candidate.
         block_minutes: What a block took, and of a duet the start of its engines.
         doubts: Of a timed one, what is held against the machine.
     """

@@ -97,12 +97,7 @@ class CandidateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """How far the search of one list came.
-
-    Attributes:
-        question: ``None`` if the ends do not differ.
-        place: Where; with times the range that is likely enough.
-    """
+    """How far a list's search came; without a ``question`` the ends do not differ as wanted."""
 
     candidates: CandidateList
     question: ExactQuestion | TimedQuestion | None
@@ -164,12 +159,7 @@ class BisectSearch:
         return (self.clock() - self._begun) / _MINUTE
 
     def search(self, candidates: CandidateList) -> SearchResult:
-        """Find the change in a list.
-
-        Raises:
-            BuildError: An end cannot be had.
-            LostProbeError: An end will not be measured.
-        """
+        """Find the change in a list; no end may be missing (``BuildError``, ``LostProbeError``)."""
         first, last = candidates.ends
         metric = self.goal.metric
         if not metric or is_exact(metric):

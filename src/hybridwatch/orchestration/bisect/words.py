@@ -27,7 +27,7 @@ def result_lines(found: BisectResult, repeat: str) -> Iterator[str]:
     else:
         good, bad = answer.pair
         yield f"{answer.question.metric} changed between {good.title} and {bad.title}:"
-        yield f"{len(answer.suspects)} {answer.candidates.name} that could not be told apart"
+        yield f"{len(answer.suspects)} {answer.candidates.name} that could not be distinguished"
     yield from skipped_lines(answer)
     yield from posterior_lines(answer)
     yield from doubt_lines(answer)

@@ -109,10 +109,9 @@ class Node:
 class JobCommand:
     """What a host is to measure, in words that need no database and no file of ours.
 
-    Attributes:
-        prepare: Commands of at most ``prepare_s`` each that make builds ready, if they are not.
-        command: Leaves one record below the folder that takes the place of ``{results}``.
-        testbed_host: Makes the testbed in the record the host's own.
+    ``prepare`` makes builds ready, by commands of at most ``prepare_s`` each. ``command`` leaves
+    one record below the folder that takes the place of ``{results}``; ``testbed_host`` makes its
+    testbed the host's own.
     """
 
     prepare: tuple[tuple[str, ...], ...]

@@ -235,7 +235,7 @@ class QueueDriver:
             if attempt.id not in watched:
                 state = self.job_queue.recover(attempt, lambda one: (self.results / one).exists())
                 word = "its record was there" if state is JobState.DONE else "it waits again"
-                self.say(f"{attempt.job.title}: nobody watched attempt {attempt.id}; {word}")
+                self.say(f"{attempt.job.title}: no driver watched attempt {attempt.id}; {word}")
 
     def _book(self, ended: Ended) -> None:
         order = ended.order.id
@@ -326,7 +326,7 @@ class QueueDriver:
             self.say(f"{new} hosts have to show an A/A first")
             self._looked_at = None  # they are not in the queue that was read
         checked = set(self._checked.values())
-        # Whether an earlier check still holds need not be asked after every job.
+        # Whether an earlier check still holds need not be looked up after every job.
         asking = {HostStatus.NEW, HostStatus.READY} if looked else {HostStatus.NEW}
         for name in sorted(self._present - checked):
             host = queue.fleet.hosts.get(name)

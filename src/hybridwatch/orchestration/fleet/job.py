@@ -91,10 +91,6 @@ class HostKind(Part):
         """Whether a host with these labels and GPUs is of the kind."""
         return gpus >= self.gpus and self.labels.items() <= labels.items()
 
-    def to_json(self) -> str:
-        """Write it; ``model_validate_json`` reads it back."""
-        return json.dumps(self.model_dump(), sort_keys=True)
-
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
@@ -234,10 +230,9 @@ class Host:
 class Fleet:
     """Everything that placing depends on besides the jobs.
 
-    Attributes:
-        hosts: Every host that was ever seen, by name; ``present`` ones are there now.
-        keepers: By series, the hosts that measured it, the first one first.
-        unproven: Hosts and batches whose A/A is still to come.
+    ``hosts`` are all that were ever seen, by name, ``present`` those that are there. ``keepers``
+    are by series the hosts that measured it, the first one first; of the ``unproven`` hosts and
+    batches the A/A is still to come.
     """
 
     hosts: Mapping[str, Host]

@@ -4,17 +4,20 @@ Every change is one transaction in which the job's row is locked: two drivers ne
 job, and who lost one in the meantime changes nothing.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from hybridwatch.database.connection import Database
+from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.migration import reading_kept, writing_kept
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, TESTBED
+from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.hosts import is_free, is_kept_there, read_hosts
 from hybridwatch.orchestration.fleet.job import (
     OPEN,
@@ -89,7 +92,8 @@ class JobQueue:
         with self.database.writing() as connection:
             for testbed in testbeds:
                 connection.execute(TESTBED.delete().where(TESTBED.c.name == testbed.name))
-                row = {"name": testbed.name, "declared": testbed.to_json()}
+                declared = json.dumps(testbed.model_dump(), sort_keys=True)
+                row = {"name": testbed.name, "declared": declared}
                 connection.execute(insert(TESTBED), [row])
             known = _known(connection, [job.key for job in jobs])
             rows = [_FRESH | build_job_row(job) for job in jobs if job.key not in known]
@@ -246,6 +250,29 @@ class JobQueue:
         change = {"state": state.value, "tries": tries, "deaths": deaths, "reason": reason}
         _set_job(connection, row.key, **change)
         return state
+
+
+def open_queue(results: Path, tries: int = 3) -> JobQueue:
+    """Open the queue of a results folder."""
+    return JobQueue(Database(find_database_url(results)), tries=tries)
+
+
+def made_queue(results: Path) -> JobQueue:
+    """Open the queue of a results folder, made with the folder where there is none yet."""
+    results.mkdir(parents=True, exist_ok=True)
+    job_queue = open_queue(results)
+    job_queue.make()
+    return job_queue
+
+
+def planned_queue(results: Path) -> JobQueue:
+    """Open the queue of a results folder; without one it is a ``FleetError``."""
+    job_queue = open_queue(results)
+    if not job_queue.is_made():
+        raise FleetError(
+            f"{job_queue.database.name}: there is no queue yet: hybridwatch fleet plan"
+        )
+    return job_queue
 
 
 _FRESH: Final = {

@@ -1,7 +1,4 @@
-"""Finds jobs and their logs, and plans the jobs that confirm an alert.
-
-So the search for the build that brought a change halves what is left each night.
-"""
+"""Finds jobs and their logs, and plans the jobs that confirm an alert, halving what is left."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -233,8 +233,16 @@ def read_matrix(path: Path) -> Matrix:
         return Matrix.model_validate(tomllib.loads(path.read_text(encoding="utf-8")), context=path)
 
 
+def read_confirm(path: Path) -> tuple[Matrix, Confirm]:
+    """Read a matrix that says how much a day has for what is measured again."""
+    matrix = read_matrix(path)
+    if matrix.confirm is None:
+        raise FleetError(f"{matrix.path}: confirm: missing; expected a table with per_day")
+    return matrix, matrix.confirm
+
+
 def a_a_job(testbed: HostKind, host: str, like: Job) -> Job | None:
-    """Give what a host has to show in the batch of a job; ``None`` if nothing was asked for."""
+    """Give what a host has to show in the batch of a job; ``None`` if that is nothing."""
     if testbed.a_a is None:
         return None
     scenario, builds = testbed.a_a.scenario, (testbed.a_a.build, testbed.a_a.build)

@@ -100,7 +100,9 @@ def measure(work: JobCommand, is_wanted: Callable[[], bool] = lambda: True) -> J
     try:
         place.mkdir(mode=0o700, exist_ok=True)
         _require_own(place)
-        _tidy(place)
+        for left in place.glob("*/"):
+            if time.time() - left.stat().st_mtime > _LEFT_S:
+                shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=place) as folder:
             return _measured(work, place / "turn", Path(folder), is_wanted)
     except OSError as error:
@@ -116,12 +118,6 @@ def _require_own(place: Path) -> None:
             f"{place}: cannot measure here: expected a folder of user {os.getuid()} alone "
             f"(drwx------), found {found[0]} of user {found[1]}; remove it, or set TMPDIR"
         )
-
-
-def _tidy(place: Path) -> None:
-    for folder in place.glob("*/"):
-        if time.time() - folder.stat().st_mtime > _LEFT_S:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _measured(
@@ -178,10 +174,10 @@ def _read_result(results: Path, log: Path, reason: str) -> JobResult:
     bulk = name_bulk(record)
     try:
         content = read_file(record, MOST_RECORD_BYTES)
-        beside = read_file(bulk, MOST_BULK_BYTES) if bulk.exists() else None
+        bulk_content = read_file(bulk, MOST_BULK_BYTES) if bulk.exists() else None
     except RecordError as error:
         return JobResult(printed, reason=f"{record.name}: {error}")
-    return JobResult(printed, content, beside)
+    return JobResult(printed, content, bulk_content)
 
 
 _ROUNDS = 12

@@ -126,7 +126,7 @@ def read_overview(job_queue: JobQueue) -> Overview:
     if not job_queue.is_made():
         return Overview(now)
     with job_queue.database.reading() as connection:
-        times = _Times.read(connection)
+        times = _times(connection)
         underway = tuple(_underway(connection, times))
         waiting = select(JOB.c.reason, func.count().label("n")).where(
             JOB.c.state == JobState.WAITING.value
@@ -144,26 +144,15 @@ def read_overview(job_queue: JobQueue) -> Overview:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """How long series took, seconds; ``usual`` of those that were never measured."""
-
-    series: Mapping[str, float]
-    usual: float | None
-
-    @classmethod
-    def read(cls, connection: Connection) -> "_Times":
-        stored = ATTEMPT.c.end == AttemptEnd.STORED.value, ATTEMPT.c.ended_at.is_not(None)
-        columns = JOB.c.series, ATTEMPT.c.started_at, ATTEMPT.c.ended_at
-        joined = select(*columns).join(JOB, JOB.c.key == ATTEMPT.c.job).where(*stored)
-        found: defaultdict[str, list[float]] = defaultdict(list)
-        for row in connection.execute(joined.order_by(ATTEMPT.c.ended_at.desc()).limit(2000)):
-            found[row.series].append((row.ended_at - row.started_at).total_seconds())
-        series = {name: median(times) for name, times in found.items()}
-        return cls(series, median(series.values()) if series else None)
-
-    def of(self, series: str) -> float | None:
-        return self.series.get(series, self.usual)
+def _times(connection: Connection) -> dict[str, float]:
+    """How long series took, seconds."""
+    stored = ATTEMPT.c.end == AttemptEnd.STORED.value, ATTEMPT.c.ended_at.is_not(None)
+    columns = JOB.c.series, ATTEMPT.c.started_at, ATTEMPT.c.ended_at
+    joined = select(*columns).join(JOB, JOB.c.key == ATTEMPT.c.job).where(*stored)
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for row in connection.execute(joined.order_by(ATTEMPT.c.ended_at.desc()).limit(2000)):
+        found[row.series].append((row.ended_at - row.started_at).total_seconds())
+    return {name: median(times) for name, times in found.items()}
 
 
 def _batches(connection: Connection) -> Iterator[BatchOverview]:
@@ -180,13 +169,13 @@ def _batches(connection: Connection) -> Iterator[BatchOverview]:
         yield BatchOverview(row.night, row.first, states[row.night])
 
 
-def _underway(connection: Connection, times: _Times) -> Iterator[Underway]:
+def _underway(connection: Connection, times: Mapping[str, float]) -> Iterator[Underway]:
     running = JOB.c.state == JobState.RUNNING.value, ATTEMPT.c.end == ""
     joined = select(JOB, ATTEMPT.c.host, ATTEMPT.c.started_at).join(
         ATTEMPT, ATTEMPT.c.job == JOB.c.key
     )
     for row in connection.execute(joined.where(*running).order_by(ATTEMPT.c.started_at)):
-        seconds = times.series.get(row.series)
+        seconds = times.get(row.series)
         end = None if seconds is None else row.started_at + timedelta(seconds=seconds)
         yield Underway(parse_job_row(row), row.host, row.started_at, end)
 
@@ -229,21 +218,22 @@ def _keepers(connection: Connection) -> dict[str, str]:
 
 
 def _end(
-    connection: Connection, now: datetime, times: _Times, underway: Sequence[Underway]
+    connection: Connection, now: datetime, times: Mapping[str, float], underway: Sequence[Underway]
 ) -> datetime | None:
     """Add up what each host has before it; series without a keeper go to the first free host."""
-    if times.usual is None:
+    if not times:
         return None
+    usual = median(times.values())
     keepers = _keepers(connection)
     load: defaultdict[str, float] = defaultdict(float)
     for one in underway:
-        seconds = times.of(one.job.series) or 0.0
+        seconds = times.get(one.job.series, usual)
         load[one.host] += max(0.0, seconds - (now - one.since).total_seconds())
     # One that says why it waits can not be measured, as things are.
     able = JOB.c.state == JobState.WAITING.value, JOB.c.reason == ""
     unkept = 0.0
     for row in connection.execute(select(JOB.c.series).where(*able)):
-        seconds = times.of(row.series) or 0.0
+        seconds = times.get(row.series, usual)
         if row.series in keepers:
             load[keepers[row.series]] += seconds
         else:

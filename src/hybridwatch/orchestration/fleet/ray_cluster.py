@@ -1,7 +1,6 @@
-"""Hosts that Ray knows; the only module that imports Ray.
+"""Hosts that Ray knows; the only module that imports Ray, which places and watches, and no more.
 
-Ray only places and watches: it never tries again, and keeps nothing. A host is a node with the
-resource ``measurement``, of which an order takes all there is; its label ``host`` names it.
+A host is a node with the resource ``measurement``, of which an order takes all.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""A search (``hybridwatch bisect``) whose measurements are jobs: planned here, measured anywhere.
-
-When it dies, its jobs go on, and the next call takes what no earlier one has read.
-"""
+"""A search (``hybridwatch bisect``) whose measurements are jobs, planned here, made anywhere."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -244,7 +241,7 @@ class FleetBuildFactory(BuildFactory):
 
 
 def _lost(job: Job, what: str, why: str) -> str:
-    return f"job {job.key} ({job.title}) {what}: {why or 'nobody said why'}"
+    return f"job {job.key} ({job.title}) {what}: {why or 'no reason was given'}"
 
 
 def search_batch_id(name: str) -> str:

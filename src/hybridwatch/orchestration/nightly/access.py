@@ -1,7 +1,7 @@
 """Access to the dashboard: password, login and host names, checked before it starts.
 
-Streamlit takes a secrets file that it cannot read for none, and would let everybody in. Under a
-name of their own for this machine (DNS rebinding) other sites could read every record.
+Streamlit takes a secrets file that it cannot read for none, and would let everyone in. Under a name
+of their own for this machine (DNS rebinding) other sites could read every record.
 """
 
 import importlib.util
@@ -40,11 +40,9 @@ _NEEDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The names and addresses that a request may be for.
+    """The names, in lower case, and addresses that a request may be for; loopback always is.
 
-    Attributes:
-        names: In lower case; loopback goes without saying.
-        any_address: Whether every address will do. None can be pointed elsewhere as a name can.
+    ``any_address``, each address will do: none can be pointed elsewhere as a name can.
     """
 
     names: frozenset[str]

@@ -3,8 +3,7 @@
 asv knows an environment by its path, a machine by its host, a number by its samples: two builds
 would share a file, new runners start over, busy machines look like regressions. The matrix is set
 aside where the environment exists; as parameters builds would replace each other's values. So five
-places are changed, and held against the locked asv by
-``tests/unit/orchestration/nightly/test_asv_plugin.py``.
+places are changed, and held against the locked asv by ``test_asv_plugin.py``.
 """
 
 import json

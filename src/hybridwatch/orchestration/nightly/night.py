@@ -2,7 +2,7 @@
 
 ``results/nights/<date>-<build>-<commit>/`` has a receipt for each scenario (its record's path), a
 mark once asv has taken it over, ``gate.json``, ``report.md`` and ``log.txt``. The next run of the
-same night goes on with what has no mark, and judges again, which costs seconds.
+same night goes on with what has no mark, and judges again.
 """
 
 import json
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,7 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
-from hybridwatch.history.judge import both_sides, judge
-from hybridwatch.orchestration.nightly.judging import save
+from hybridwatch.history.judge import both_sides, judge, save
 from hybridwatch.orchestration.nightly.suite import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
@@ -93,7 +93,7 @@ def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
             raise NightError(f"{nights}: another night is running; wait until it ends")
         folder = tonight(nights, today, plan)
         folder.mkdir(exist_ok=True)
-        night = _Night(plan, folder, deadline, _logged(say, folder / LOG))
+        night = _Night(plan, folder, deadline, partial(_log, say, folder / LOG))
         findings = night.judged(night.measured())
         put(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text.encode())
         document = findings_to_json(findings.gate, findings)
@@ -213,10 +213,7 @@ class _Night:
         return self.folder / f"{safe_name(scenario)}.asv"
 
 
-def _logged(say: Say, log: Path) -> Say:
-    def both(line: str) -> None:
-        say(line)
-        with log.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-
-    return both
+def _log(say: Say, log: Path, line: str) -> None:
+    say(line)
+    with log.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")

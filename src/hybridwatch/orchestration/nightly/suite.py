@@ -219,12 +219,9 @@ own from samples, and has no place for another."""
 
 
 class Suite:
-    """Base of the classes of good scenarios.
+    """Base of the classes of good scenarios; asv's words are ``version``, ``timeout`` (seconds).
 
-    Attributes:
-        version: asv's word for what is measured: results of other versions are not shown with it.
-        timeout: Seconds of a benchmark.
-        setup_cache: Makes the session, once for the class; none where the build cannot run it.
+    ``setup_cache`` makes the session, once for the class; none where the build cannot run it.
     """
 
     scenario: ClassVar[Scenario]

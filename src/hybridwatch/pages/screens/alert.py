@@ -14,9 +14,8 @@ from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.moment import Series
 from hybridwatch.history.entry import Entry, load_trials
-from hybridwatch.history.line_names import list_line_names
 from hybridwatch.history.lines import Line as HistoryLine
-from hybridwatch.history.lines import build_lines
+from hybridwatch.history.lines import build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
@@ -84,7 +83,7 @@ _FEWEST: Final = 2
 def alert_page(
     alert: Alert, picked: ChoiceField, above: tuple[Block, ...], source: ScreenSource
 ) -> Document:
-    """Tell everything about one alert, below the ways to others."""
+    """Show everything about one alert, below the ways to others."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = own_report(alert, entry)
     text = alert_text(alert, report)
@@ -110,7 +109,7 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
     when = source.ago(opened.started_at)
     last = ("since ", when, ", ", *run_line(opened, source), ".")
     if is_control(alert):
-        text = "The contender lacks a fix on purpose, and nothing told it from the healthy engine:"
+        text = "The contender lacks a fix on purpose, and was like the healthy engine in all:"
         return (f"{text} this scenario is green whatever happens, ", *last)
     shown = alert.timeline.shown_by
     if not detail or shown == opened:
@@ -184,7 +183,7 @@ def _facts(alert: Alert, source: ScreenSource) -> Iterator[tuple[str, Line]]:
 
 
 def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
-    """Tell what the verdicts and the people did, the newest first."""
+    """Show what the verdicts and the people did, the newest first."""
     happened: list[tuple[When, Line]] = []
     for transition in alert.transitions:
         by, change = transition.by, f"{_CHANGED[transition.change]} by "

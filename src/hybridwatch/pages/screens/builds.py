@@ -61,7 +61,7 @@ _ABREAST: Final = 8
 _STATES: Final[Mapping[FixState, tuple[str, str]]] = {
     FixState.PRESENT: ("\u2714 present", "The release has it."),
     FixState.APPLIED: ("+ applied", "The release lacks it; the plugin put it in."),
-    FixState.LACKING: ("\u2716 lacking", "The release does not have it, and nobody put it in."),
+    FixState.LACKING: ("\u2716 lacking", "The release does not have it, and no one put it in."),
     FixState.REVERTED: ("\u2212 reverted", "The release has it; the plugin took it out."),
     FixState.NOT_APPLICABLE: ("n/a", "The release has no code that the fix could change."),
 }
@@ -76,7 +76,7 @@ _CARD_LEAD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ScreenBuild:
-    """A build as its newest ``run`` tells it; an older one found ``wavers`` in another state."""
+    """A build as its newest ``run`` has it; an older one found ``wavers`` in another state."""
 
     label: str
     release: str

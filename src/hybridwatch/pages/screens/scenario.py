@@ -15,8 +15,7 @@ from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.database.moment import Series
 from hybridwatch.database.queries import Index
-from hybridwatch.history.line_names import list_line_names
-from hybridwatch.history.lines import Line, build_lines, compute_medians
+from hybridwatch.history.lines import Line, build_lines, compute_medians, list_line_names
 from hybridwatch.history.machine_changes import MachineChange
 from hybridwatch.history.runs import bad_on_purpose, controls_last, runs_by_id
 from hybridwatch.metrics import Kind, find_metric

@@ -1,8 +1,7 @@
 """What all figures have in common, their look; and the figure of a run's trials.
 
-Colours read on light and on dark ground, so a figure need not know where it will stand, and differ
-for readers who do not see red and green; the symbol shows the side too. Plotly reads a small HTML
-dialect in every text it shows, so whatever comes from a record goes through ``escaped``.
+Colours read on light and on dark ground, and differ for readers who do not see red and green.
+Plotly reads a small HTML dialect in every text, so what comes from a record is ``escaped``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -101,10 +100,7 @@ def base_figure(
     title: str = "",
     **layout: Any,
 ) -> go.Figure:
-    """Make a figure; at once, since one that grows is checked again for every piece.
-
-    It has no template: that would be 7 kB of defaults.
-    """
+    """Make a figure, without a template, which is 7 kB; at once, since each change is checked."""
     if title:
         layout["title"] = {**_TITLE, "text": escaped(title)}
     axes = {"xaxis": {**_AXIS, **xaxis}, "yaxis": {**_AXIS, **yaxis}}
@@ -114,10 +110,10 @@ def base_figure(
 
 
 def figure_on(figure: go.Figure, ground: str | None, words: str | None) -> go.Figure:
-    """Copy a figure in the colours of a page: of its ground and of its words, as CSS writes them.
+    """Copy a figure in the colours of a page's ground and words, as CSS writes them.
 
-    Plotly takes equal revisions for equal numbers, so a page that is given the same copy twice
-    draws it once; another figure has to be drawn in another place.
+    Plotly takes equal revisions for equal numbers: the same copy is drawn once, and another figure
+    has to be drawn in another place.
     """
     drawn = go.Figure(figure)
     drawn.layout = {
@@ -132,10 +128,9 @@ def figure_on(figure: go.Figure, ground: str | None, words: str | None) -> go.Fi
 
 
 def faint(colour: str, alpha: float) -> str:
-    """Let the ground shine through a colour, which is as ``#rrggbb``.
+    """Let the ground shine through a colour, ``#rrggbb``; an ``alpha`` of 1 is as it was.
 
-    An ``alpha`` of 1 is as it was. Plotly's ``opacity`` of a point looks the same, but a browser
-    then composes every point by itself.
+    Plotly's ``opacity`` looks the same, but a browser then composes every point by itself.
     """
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
@@ -201,10 +196,7 @@ def upright_axis(metric: Metric, values: Iterable[float]) -> dict[str, Any]:
 
 
 def compute_height(unit: Unit) -> int:
-    """Give the room for the numbers of an upright axis, in pixels.
-
-    Plotly would find it by itself, and draw everything twice for that.
-    """
+    """Give the pixels for the numbers of an upright axis; plotly would draw twice to find them."""
     return _NUMBERS_AND_UNITS if unit in _SPELT else _NUMBERS
 
 

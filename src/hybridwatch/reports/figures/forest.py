@@ -1,7 +1,4 @@
-"""The figure of a comparison: each metric's interval against the band in which it counts as same.
-
-Every row is turned so that better is to the right.
-"""
+"""A comparison's figure: each metric's interval over the band of sameness; right is better."""
 
 import math
 from collections.abc import Sequence
@@ -54,9 +51,8 @@ _WAYS: Final = "worse \u2190 change in % or points \u2192 better"
 class ForestRow:
     """A comparison as drawn, in per cent or points; right is better.
 
-    Attributes:
-        low: Left end of its interval; as ``at`` without one.
-        band: Half of the width within which it counts as the same.
+    ``low`` and ``high`` are the ends of its interval, or as ``at``; ``band`` is half of the width
+    within which it counts as the same.
     """
 
     comparison: Comparison

@@ -12,8 +12,7 @@ import plotly.graph_objects as go
 
 from hybridwatch.analysis.change_point import ChangePoint, HistoryState
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.history.line_names import releases_in_order
-from hybridwatch.history.lines import Line
+from hybridwatch.history.lines import Line, releases_in_order
 from hybridwatch.metrics import Metric
 from hybridwatch.reports.figures.base import (
     COLOURS,

@@ -114,12 +114,11 @@ def labels(
 
 
 def fitting(places: Sequence[float], names: Sequence[str], *, movable: bool = False) -> list[int]:
-    """Choose which names are written next to each other without one touching another.
+    """Choose, in order, which names are written next to each other without one touching another.
 
     ``places`` are where the middle of each name is, from 0, the left edge, to 1; in order. Of two
-    names that do not fit, the later one stays. If ``movable``, a name that would stick out to the
-    right may end at its place instead, and one to the left may stick out; else they are left out.
-    The numbers of those that fit come in order.
+    that do not fit, the later one stays. If ``movable``, a name that would stick out to the right
+    may end at its place instead, and one to the left may stick out; else they are left out.
     """
     chosen: list[int] = []
     free = float("inf")

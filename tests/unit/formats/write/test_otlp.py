@@ -140,6 +140,6 @@ def test_what_has_no_times_is_named(export, tmp_path) -> None:
     run_verb("ingest", rows, "--results", tmp_path)
     answer = export()
     assert (answer.exit_code, answer.stdout) == (2, "")
-    assert "left out, since nobody knows when their trials ran: " in answer.stderr
+    assert "left out, since it is not known when their trials ran: " in answer.stderr
     run_verb("ingest", FOREIGN / "made-up/vllm-bench/multi-turn.json", "--results", tmp_path)
     export(status=0)

@@ -95,12 +95,12 @@ def test_pair_that_does_not_hold_is_searched_on_and_measured_again(tmp_path, mon
     bisector = Bisector(Ends(("0", "20")), factory, search, lambda _run: tmp_path, said.append)
     again = iter(((False, (0.0,) * 20), (True, (0.06,) * 20)))
 
-    def confirm(_hunt, _question, pair, _keep):
+    def measured_again(_self, _question, pair):
         assert pair[1].key == "11"
         holds, ratios = next(again)
         return Confirmation(holds, "+0.0%", ("", ""), "", ratios)
 
-    monkeypatch.setattr("hybridwatch.orchestration.bisect.bisector.confirm", confirm)
+    monkeypatch.setattr(Bisector, "_measured_again", measured_again)
     monkeypatch.setattr(Bisector, "_lists", lambda *_: [a_list(20)])
     monkeypatch.setattr(Bisector, "_look_closer", lambda *_: None)
     found = bisector.run()

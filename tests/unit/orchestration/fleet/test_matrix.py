@@ -86,7 +86,7 @@ def test_a_job_and_a_testbed_come_back_from_their_rows(write) -> None:
     for job in jobs_of(path):
         assert parse_job_row(SimpleNamespace(**build_job_row(job))) == job
     for testbed in read_matrix(path).testbeds:
-        assert HostKind.model_validate_json(testbed.to_json()) == testbed
+        assert HostKind.model_validate_json(testbed.model_dump_json()) == testbed
 
 
 @pytest.mark.parametrize(("old", "new", "told"), read_mistakes("matrix"))

@@ -14,8 +14,8 @@ import pytest
 
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.database.connection import DATABASE_FILE
+from hybridwatch.history.judge import replay
 from hybridwatch.orchestration.nightly import night
-from hybridwatch.orchestration.nightly.judging import replay
 from hybridwatch.orchestration.nightly.night import GATE, LOG, NIGHTS, REPORT, NightPlan, tonight
 from hybridwatch.orchestration.nightly.suite import UNTIL_VARIABLE
 from hybridwatch.records.store import list_records, list_verdicts
