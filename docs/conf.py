@@ -37,10 +37,10 @@ def add_scripts(app: Sphinx, name: str, source: list[str]) -> None:
     """Put the script of each report under the link to it, which GitHub follows."""
 
     def add(found: re.Match[str]) -> str:
-        script = Path(app.srcdir, "docs", found[1]).read_text(encoding="utf-8")
+        script = Path(app.srcdir, "lab/docs", found[1]).read_text(encoding="utf-8")
         return f"{found[0]}\n\n```python\n{script}```\n\n"
 
-    if name == "docs/reports":
+    if name == "lab/docs/reports":
         source[0] = re.sub(r"^Script: \[(.+?)\](?:.+\n)+", add, source[0], flags=re.MULTILINE)
 
 

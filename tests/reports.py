@@ -1,4 +1,4 @@
-"""The reports for vLLM in docs/reports.md, as their tests read them."""
+"""The reports for vLLM in lab/docs/reports.md, as their tests read them."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-PAGE: Final = ROOT / "docs" / "reports.md"
+PAGE: Final = ROOT / "lab" / "docs" / "reports.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ def read_reports(page: str) -> list[Report]:
 
 
 def _read(title: str, text: str) -> Report:
-    finding = re.search(r"^Finding \[(\d+)\]\(findings\.md(?:#\1-|\))", text, re.MULTILINE)
+    finding = re.search(
+        r"^Finding \[(\d+)\]\(\.\./\.\./docs/findings\.md(?:#\1-|\))", text, re.MULTILINE
+    )
     script = re.search(r"^Script: \[(reports/\d+\.py)\]\(\1\)", text, re.MULTILINE)
     shown = re.search(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return Report(

@@ -1,4 +1,4 @@
-"""Scripts of docs/reports.md that start no engine, on the releases that are installed."""
+"""Scripts of lab/docs/reports.md that start no engine, on the releases that are installed."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def check_shown(report: Report, said: str) -> None:
     """Fail where the script says anything else than its report."""
     assert said.endswith(report.shown), (
         f"{report.script.name} does not show the fault of finding {report.finding}. If the release "
-        f"has mended it, say so in docs/reports.md and docs/findings.md. Found: {said}"
+        f"has mended it, say so in lab/docs/reports.md and docs/findings.md. Found: {said}"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = (
     # Written by programs.
-    *("docs/findings-gpu.md", "docs/releases.md", "lab/docs/bisect-simulation.md"),
+    *("lab/docs/findings-gpu.md", "docs/releases.md", "lab/docs/bisect-simulation.md"),
     *("lab/docs/calibration.md", "lab/docs/sweep-simulation.md"),
     # Notes of long measurements, which nobody needs to use the suite.
     *("lab/docs/findings.md", "lab/docs/gpu.md"),

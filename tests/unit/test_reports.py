@@ -54,7 +54,7 @@ def test_a_report_can_be_filed_as_it_stands(report: Report) -> None:
 
 def test_every_unknown_finding_has_one_report_and_every_script_is_in_one() -> None:
     assert [report.finding for report in REPORTS] == sorted(UNKNOWN)
-    scripts = sorted((ROOT / "docs" / "reports").glob("*.py"))
+    scripts = sorted((ROOT / "lab" / "docs" / "reports").glob("*.py"))
     assert [report.script for report in REPORTS] == scripts
 
 

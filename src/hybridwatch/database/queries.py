@@ -194,14 +194,18 @@ class Index(StoreMoment):
         return self._frame(wanted.with_only_columns(*(wanted.selected_columns[n] for n in only)))
 
     def latest_verdicts(self) -> pd.DataFrame:
-        """Give the newest answer to each question (``STANDING``), as ``verdicts``, and ``stale``.
+        """Give the newest answer to each question, as ``verdicts``, and ``stale``.
 
         Stale is one on which a later run of the same scenario, builds and testbed has no verdict.
         """
         return self._latest.copy()
 
     def turns(self) -> pd.DataFrame:
-        """Give ``STANDING`` and the ``started_at`` since which the newest answer holds."""
+        """Give every question, and the ``started_at`` since which its newest answer holds.
+
+        A question is ``scenario``, ``digest``, ``baseline``, ``contender``, ``testbed``,
+        ``metric`` and ``statistic``.
+        """
         return self._frame(
             every_verdict(self._last)
             .with_only_columns(
@@ -212,7 +216,11 @@ class Index(StoreMoment):
         )
 
     def cells(self) -> pd.DataFrame:
-        """Give every series there is: the columns of ``CELL``, ``runs`` and ``newest`` (start)."""
+        """Give every series there is, with ``runs`` (how many) and ``newest`` (start).
+
+        A series is ``scenario``, ``version``, ``digest``, ``testbed``, ``metric`` and
+        ``statistic``.
+        """
         return self._cells.copy()
 
     def series(self, scenario: str, testbed: str, metric: str, statistic: str) -> Series:

@@ -35,8 +35,9 @@ _HEAD: Final = (
     "`results/releases/` and from nothing else; not edited by hand. `hybridwatch releases run` "
     "measures what is missing. Each cell is a release on a CPU, as released, with the model runner "
     "that is named; its contracts are held against what the scenario expects of a healthy engine. "
-    "What is owed is not measured yet; a dash is a scenario that does not apply. The numbers in "
-    "brackets are those of the reasons below. `results/releases/cells.jsonl` has every wrong value."
+    "What is owed is not measured yet; a dash is a scenario that does not apply. Scenarios with "
+    "the same cells share a row. The numbers in brackets are those of the reasons below. "
+    "`results/releases/cells.jsonl` has every wrong value."
 )
 
 
@@ -299,12 +300,16 @@ def _cells(card: Card) -> Iterator[str]:
         f"{red} are broken or fail."
     )
     columns = card.columns
-    rows = [
-        [f"`{one}`", *(_short(card, card.cells.get((one, *column))) for column in columns)]
-        for one in card.scenarios
-    ]
-    rows.append(["measured", *(render_measured(card, column) for column in columns)])
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in card.scenarios:
+        cells = tuple(_short(card, card.cells.get((one, *column))) for column in columns)
+        alike.setdefault(cells, []).append(f"`{one}`")
+    rows = [[", ".join(named), *cells] for cells, named in alike.items()]
     yield render_table(["scenario", *map(render_column, columns)], rows)
+    days: dict[str, list[str]] = {}
+    for column in columns:
+        days.setdefault(render_measured(card, column), []).append(render_column(column))
+    yield "\n".join(f"- Measured {when}: {', '.join(where)}" for when, where in days.items())
 
 
 def _short(card: Card, cell: ReleaseCell | None) -> str:

@@ -18,7 +18,7 @@ from tests.command_line import run_verb
 from tests.store_builders import FIX, STARTED, Plan, run
 
 CHECKOUT = Path(__file__).parents[3]
-PAGE = CHECKOUT / "docs" / "findings-gpu.md"
+PAGE = CHECKOUT / "lab" / "docs" / "findings-gpu.md"
 GPU = Testbed(
     id="nvidia-h200-x1-16c-0f1e2d",
     cpu_model="Intel Xeon",
@@ -258,5 +258,5 @@ def test_the_page_of_this_repository_is_what_its_records_give(monkeypatch) -> No
     monkeypatch.setenv("HYBRIDWATCH_HOME", str(CHECKOUT))
     told = page(CHECKOUT, "--results", str(CHECKOUT / "results" / "gpu"))
     assert told == PAGE.read_text(), (
-        "hybridwatch findings --results results/gpu --out docs/findings-gpu.md"
+        "hybridwatch findings --results results/gpu --out lab/docs/findings-gpu.md"
     )

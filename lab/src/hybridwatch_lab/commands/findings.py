@@ -41,7 +41,7 @@ _CONTROLS: Final = (
     WantedControl(_HAVING, ControlKind.KNOWN_BAD),
     WantedControl(_HAVING, ControlKind.A_A),
 )
-_PAGE: Final = "docs/findings-gpu.md"
+_PAGE: Final = "lab/docs/findings-gpu.md"
 _OLD, _NEW = f"{_ACCELERATOR}-{_LACKING}", f"{_ACCELERATOR}-{_HAVING}"
 _INSTALL: Final = (
     f"hybridwatch engine install {_OLD}",
@@ -59,7 +59,7 @@ _MEASURE: Final = (
 @click.command(
     "findings",
     epilog=examples(
-        "hybridwatch findings --results results/gpu --out docs/findings-gpu.md",
+        "hybridwatch findings --results results/gpu --out lab/docs/findings-gpu.md",
     ),
 )
 @takes_results("Folder whose records are used.")

@@ -73,7 +73,7 @@ class _FuzzJob:
     show_default="the working directory",
     help="Folder that gets the scenario file of a failing case.",
 )
-@click.option("--mutant", metavar="NAME", help="Keep this planted fault on (docs/mutants.md).")
+@click.option("--mutant", metavar="NAME", help="Keep this planted fault on (lab/docs/mutants.md).")
 @click.option("--as-released", is_flag=True, help="Do not put in the fixes that SCENARIO asks for.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.pass_context

@@ -133,7 +133,7 @@ def command(
     """Switch mutants on in a live engine, one at a time, and write down what kills them.
 
     SCENARIO is an id or a group; without one, the group smoke. A mutant is a fault that is planted
-    in vLLM while it runs (docs/mutants.md). Each scenario's contracts, then its answers are
+    in vLLM while it runs (lab/docs/mutants.md). Each scenario's contracts, then its answers are
     measured until one of them tells the engine with the mutant from the one without: how many
     trials and documents, --effort says. The table is kept in the results folder, and what it has is
     not measured again. The exit status is 1 when something is found in an engine in which no mutant

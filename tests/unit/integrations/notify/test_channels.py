@@ -1,10 +1,13 @@
 """``notify.toml``: what it says, and every way in which it can be wrong."""
 
+import re
+
 import pytest
 
 from hybridwatch.analysis.policy import Action
 from hybridwatch.errors import NotifyError
-from hybridwatch.integrations.notify.channels import find_kind
+from hybridwatch.integrations.notify.channels import KINDS, find_kind
+from hybridwatch.system.home import home
 from tests.mistakes import read_mistakes
 from tests.unit.integrations.notify.pretended import channels_of
 
@@ -43,6 +46,18 @@ project = "team/sub/engine"
 token_from = "GITLAB_TOKEN"
 gaps = false
 """
+
+
+def test_the_example_of_every_key_is_a_file_of_channels(tmp_path) -> None:
+    whole = (home() / "ci" / "notify.toml").read_text(encoding="utf-8")
+    assert [one.name for one in channels_of(tmp_path, whole).all] == ["team"]
+    text = re.sub(r"^# ?", "", whole.partition("# Every key:")[2], flags=re.MULTILINE)
+    found = channels_of(tmp_path, text).all
+    assert tuple(find_kind(one) for one in found) == KINDS
+    written = set(re.findall(r"^(\w+) =", text, re.MULTILINE))
+    assert set().union(*(type(one).model_fields for one in found)) <= written
+    with pytest.raises(NotifyError, match="gapps"):
+        channels_of(tmp_path, text.replace("gaps", "gapps"))
 
 
 def test_each_kind_of_channel_is_read(tmp_path) -> None:

@@ -1,5 +1,6 @@
 """``fleet.toml``: what it asks for, and every way in which it can be wrong."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,18 @@ def test_what_is_wrong_is_named_with_file_and_key(write, old, new, told) -> None
         jobs_of(path)
     assert str(path) in str(error.value)
     assert told in str(error.value)
+
+
+def test_the_example_of_every_key_is_a_matrix(write) -> None:
+    shown = (home() / "ci" / "fleet.toml").read_text(encoding="utf-8").partition("# Every key:")[2]
+    text = re.sub(r"^# ?", "", shown, flags=re.MULTILINE)
+    matrix = read_matrix(write(text))
+    assert matrix.jobs(home() / "scenarios", "n", NOW)
+    written = set(re.findall(r"^(\w+) =", text, re.MULTILINE))
+    for part in (*matrix.measures, matrix.confirm, *matrix.testbeds):
+        assert set(type(part).model_fields) <= written
+    with pytest.raises(FleetError, match="priorty"):
+        read_matrix(write(text.replace("priority", "priorty")))
 
 
 def test_a_missing_file_is_named(tmp_path) -> None:

@@ -47,6 +47,13 @@ def test_a_reason_has_its_number_its_finding_and_its_report(tmp_path):
     assert "1. A prompt of one token is replayed. (finding 2; vllm#57720, open)" in page
 
 
+def test_scenarios_with_the_same_cells_share_a_row(tmp_path):
+    others = [a_cell(scenario=one) for one in ("smoke/chunk-tails", "smoke/dummy-run")]
+    lines = render_card(card_of(tmp_path, a_cell("0.32.0", "v2", TOKENS), *others)).splitlines()
+    assert "| `smoke/chunk-tails`, `smoke/dummy-run` | clean | owed |" in lines
+    assert f"| `{PADDED}` | **broken [not explained]** | owed |" in lines
+
+
 def test_each_metric_wants_a_reason(tmp_path):
     both = a_cell("0.31.0", "v1", TOKENS, "contract.states_off")
     card = card_of(tmp_path, both, reasons=REASON)
