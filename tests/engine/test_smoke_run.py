@@ -1,6 +1,6 @@
 """The smoke scenarios with their known-bad controls, as a user runs, judges and comments them.
 
-One run with real engines, five starts; everything else is read from its records.
+One run with real engines, one start a scenario; everything else is read from its records.
 """
 
 import gzip
@@ -93,7 +93,7 @@ def counts(trials: list[Trial], side: int) -> dict[str, float]:
     return found
 
 
-@pytest.mark.long("five engines, one a scenario: all that a user's first run goes through")
+@pytest.mark.long("six engines, one a scenario: all that a user's first run goes through")
 def test_every_bug_is_caught_and_the_output_names_the_next_commands(results):
     assert SHOWN in results.output
     assert "hybridwatch gate" in results.output

@@ -120,7 +120,7 @@ def shipped_scenario(name: str) -> Scenario:
 
 
 PLAIN, PAIR, RANKS = map(
-    shipped_scenario, ("smoke/padded-graph-rows", "curated/nixl-disagg", "curated/dp-dummy-run")
+    shipped_scenario, ("smoke/padded-graph-rows", "smoke/nixl-disagg", "curated/dp-dummy-run")
 )
 
 

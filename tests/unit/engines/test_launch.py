@@ -214,7 +214,7 @@ def test_the_engines_of_a_pair_get_a_gpu_each_and_buffers_there():
 
 
 def test_the_engines_of_a_pair_on_a_cpu_are_as_they_were():
-    prefill = pair_launch(launched("curated/nixl-disagg", "cpu"), "prefill")
+    prefill = pair_launch(launched("smoke/nixl-disagg", "cpu"), "prefill")
     assert prefill.gpus == ()
     assert json.loads(prefill.flags["kv-transfer-config"])["kv_buffer_device"] == "cpu"
     assert prefill.environment["UCX_TLS"] == "tcp"

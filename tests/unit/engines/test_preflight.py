@@ -316,7 +316,7 @@ def test_needs_grow_with_builds_ranks_and_pairs() -> None:
     for twice in (
         needs("smoke/padded-graph-rows", 2),
         needs("curated/dp-dummy-run", 1),
-        needs("curated/nixl-disagg", 1),
+        needs("smoke/nixl-disagg", 1),
     ):
         assert (twice.memory, twice.shared) == (2 * one.memory, 2 * one.shared)
         assert twice.ports > one.ports

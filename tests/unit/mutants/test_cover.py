@@ -1,7 +1,17 @@
 """Which scenarios kill the most mutants in the least time."""
 
+from typing import Final
+
+from hybridwatch.scenarios.load import find
 from hybridwatch_lab.mutants.cover import START_S, choose_cover, cover_lines
-from hybridwatch_lab.mutants.table import HEALTHY, MutantCell, MutantState
+from hybridwatch_lab.mutants.table import (
+    HEALTHY,
+    MutantCell,
+    MutantState,
+    read_cells,
+    table_file,
+)
+from tests.shipped import RESULTS, ROOT, SCENARIOS
 from tests.unit.mutants.cells import a_cell
 
 
@@ -46,3 +56,39 @@ def test_lines_name_what_a_group_misses() -> None:
 
 def test_a_table_without_kills_has_no_cover() -> None:
     assert choose_cover([a_cell("a", MutantState.NOT_REACHED)]) == []
+
+
+SMOKE: Final = 0.95
+"""What smoke is to kill of all that smoke and curated kill (docs/mutants.md)."""
+
+
+def share_of_smoke(table: list[MutantCell]) -> tuple[int, int]:
+    """Mutants that smoke kills, and those that any scenario of the table does."""
+    kills = {
+        (one.scenario, one.mutant)
+        for one in table
+        if one.state is MutantState.KILLED and one.mutant != HEALTHY
+    }
+    smoke = {mutant for scenario, mutant in kills if scenario.startswith("smoke/")}
+    return len(smoke), len({mutant for _, mutant in kills})
+
+
+def test_smoke_kills_what_its_page_says() -> None:
+    table = read_cells(table_file(RESULTS, "cpu-0.32.0+v2"))
+    shipped = {one.id for one in find(SCENARIOS, ("smoke", "curated"))}
+    assert {one.scenario for one in table} <= shipped
+    killed, every = share_of_smoke(table)
+    assert killed / every >= SMOKE
+    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+    assert f"| {killed} of {every} ({killed / every:.0%})".replace("%)", " %)") in page
+
+
+def test_a_scenario_that_leaves_smoke_is_noticed() -> None:
+    moved = [
+        one.model_copy(update={"scenario": "curated/nixl-disagg"})
+        if one.scenario == "smoke/nixl-disagg"
+        else one
+        for one in read_cells(table_file(RESULTS, "cpu-0.32.0+v2"))
+    ]
+    killed, every = share_of_smoke(moved)
+    assert killed / every < SMOKE

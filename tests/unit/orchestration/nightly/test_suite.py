@@ -82,7 +82,7 @@ def test_every_scenario_has_one_class_in_a_place_of_its_name(benchmarks):
     [
         "smoke.padded_graph_rows.PaddedGraphRows.track_wrong_tokens",
         "smoke.padded_graph_rows.PaddedGraphRows.track_seconds_per_token",
-        "curated.nixl_disagg.NixlDisagg.track_ttft",
+        "curated.dp_dummy_run.DpDummyRun.track_ttft",
         "gpu.granite_4_h_tiny.Granite4HTiny.track_output_throughput",
         "gpu.qwen3_5_9b.Qwen359b.track_ttft",
         "reported.i39273_draftless_step.I39273DraftlessStep.track_steps_per_token",
