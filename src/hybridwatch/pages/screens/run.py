@@ -37,6 +37,7 @@ from hybridwatch.pages.document import (
     by_column,
 )
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.pair import builds_address
 from hybridwatch.pages.screens.runs import every_run
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice, empty_store
 from hybridwatch.records.file_parts import NO_DIGEST
@@ -159,6 +160,8 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
         sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
+        everywhere = builds_address(*(build.label for build in run.builds))
+        line += [", ", Link("of these builds in every scenario", everywhere)]
     for timeline in find_timelines(source.index, source.checkout()).bad_in.get(run.id, ()):
         way = address("alerts", alert=timeline.subject.key)
         line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
@@ -173,7 +176,7 @@ def _entry(entry: Entry) -> Iterator[Block]:
         yield Paragraph((find_line_verdict(report), "  ", headline(report)))
         if report.attribution is not None:
             yield Paragraph(reason(report.attribution))
-        yield comparisons_table(report)
+        yield comparisons_table(worst_first(report.comparisons))
     yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
     if report is not None:
         for title, lines in render_notes(report):
@@ -185,15 +188,18 @@ def _entry(entry: Entry) -> Iterator[Block]:
     yield Section("Repeat it", (Command(render_repeat_command(entry)), path))
 
 
-def comparisons_table(report: Report) -> Table:
-    """Lay out every comparison of one report, worst first."""
-    columns = (
-        Column("verdict"),
-        Column("metric"),
-        *(Column(name, number=True) for name in _NUMBERS),
-    )
-    rows = tuple(_comparison(comparison) for comparison in worst_first(report.comparisons))
-    return Table("Every comparison", columns, rows)
+def comparisons_table(
+    comparisons: Sequence[Comparison],
+    caption: str = "Every comparison",
+    places: Sequence[Cell] = (),
+) -> Table:
+    """Lay out comparisons as they are ordered, of several scenarios with the place of each."""
+    names = ["verdict", "metric", *(["scenario"] if places else [])]
+    columns = (*map(Column, names), *(Column(name, number=True) for name in _NUMBERS))
+    rows = [_comparison(comparison) for comparison in comparisons]
+    for at, place in enumerate(places):
+        rows[at] = (*rows[at][:2], place, *rows[at][2:])
+    return Table(caption, columns, tuple(rows))
 
 
 def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
