@@ -298,7 +298,7 @@ def test_two_builds_are_compared_in_every_scenario_the_worst_first(tmp_path):
     assert verdict is Verdict.REGRESSION
     assert said.startswith("Worse in 1 of 2 scenarios. Most of all: A contract broke in smoke/pad")
     changed = table(document, "What changed")
-    assert [row[1] for row in changed][0] == "contract.padded_rows_prefilling"
+    assert changed[0][1] == "contract.padded_rows_prefilling"
     assert {row[2] for row in changed} == {"smoke/padded-graph-rows"}
     sizes = [abs(float(row[5].split()[0])) for row in changed if "%" in row[5]]
     assert sizes == sorted(sizes, reverse=True)

@@ -8,7 +8,7 @@ from hybridwatch.analysis.alert_timeline import RunVerdict, TransitionKind
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.verdict import Report, Verdict, worst_first
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
@@ -142,7 +142,7 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
     full = Link("everything that it says", address("run", run=run))
     counted = plural(len(report.comparisons), "comparison")
     note = Paragraph((f"{counted} of run {run}; ", full, "."), quiet=True)
-    table = comparisons_table(report)
+    table = comparisons_table(worst_first(report.comparisons))
     if lead.verdict in _UNMEASURED and not is_control(alert):
         # Rows without a number show nothing more than their names.
         yield Section("Evidence", (Folded(f"{counted} without a value", (table,)), note))

@@ -248,7 +248,8 @@ def _forest(found: Sequence[_Found], title: str, *, are_many: bool) -> Iterator[
     inside = sum(max(abs(row.low), abs(row.high)) <= row.band for row in known)
     text = (
         "The largest first. Lines are intervals, marks effects; grey is the band up to which a "
-        f"change is allowed, and right is better. {inside} of {plural(len(known), 'interval')} within the band."
+        "change is allowed, and right is better. "
+        f"{inside} of {plural(len(known), 'interval')} within the band."
     )
     if worse := sum(row.comparison.verdict is Verdict.WORSE_WITHIN for row in rows):
         text += f" {plural(worse, 'change')} within it known to be for the worse."
