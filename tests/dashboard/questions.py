@@ -23,7 +23,8 @@ from tests.dashboard.server import chromium, serving
 MOST_CLICKS: Final = 1
 MOST_WORDS: Final = 60
 _ALERT: Final = "p.hw-p a[href*='alerts?alert=']"
-_LOST: Final = "p.hw-p a[href*='alerts?alert=']:has-text('answers')"
+_LOST: Final = "a[href*='run?'][href*='metric=accuracy']"
+"""The link of a cell of the grid that is red first."""
 _PAIRS: Final = "a[href*='compare?scenario=all']"
 _ABOVE: Final = """(answer) => {
   const main = document.querySelector("[data-testid=stMain]");
@@ -56,7 +57,7 @@ QUESTIONS: Final = (
     Question("What next?", (_ALERT,), "code:has-text('hybridwatch bisect')"),
     Question("Is it the machine?", (_ALERT,), "dt:text-is('The machine')"),
     Question("Is it already known?", (_ALERT,), "dt:text-is('Issue')"),
-    Question("Which answers are lost?", (_LOST,), ":text-is('contender: wrong')"),
+    Question("Which answers are lost?", (_LOST,), "h2:has-text('Answers that changed')"),
     Question("Can I upgrade?", (_PAIRS,), "p.hw-p .hw-pill"),
     Question("How do I reproduce it?", (_ALERT,), "code:has-text('hybridwatch run')"),
 )

@@ -205,7 +205,7 @@ def _extent(found: Sequence[_Found]) -> str:
     relative = [one.comparison for one in found if one.comparison.metric.kind.has_noise]
     sizes = [100 * abs(one.effect) for one in relative if one.effect is not None]
     if not sizes:
-        return str(len(found))
+        return str(len(found) or "none")
     span = f" ({min(sizes):.1f} to {max(sizes):.1f} %)" if len(sizes) > 1 else ""
     return f"{len(found)}, by {fmean(sizes):.1f} %{' in the mean' if span else ''}{span}"
 
@@ -247,8 +247,8 @@ def _forest(found: Sequence[_Found], title: str, *, are_many: bool) -> Iterator[
     known = [row for row in rows if row.low < row.high]
     inside = sum(max(abs(row.low), abs(row.high)) <= row.band for row in known)
     text = (
-        "The largest first. Lines are intervals, marks effects; grey is the band up to which a "
-        "change is allowed, and right is better. "
+        f"{'The largest first. ' if title is _CHANGED else ''}Lines are intervals, marks "
+        "effects; grey is the band up to which a change is allowed, and right is better. "
         f"{inside} of {plural(len(known), 'interval')} within the band."
     )
     if worse := sum(row.comparison.verdict is Verdict.WORSE_WITHIN for row in rows):

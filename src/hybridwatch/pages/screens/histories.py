@@ -270,13 +270,14 @@ def machine_notice(source: ScreenSource, since: datetime) -> Iterator[Notice]:
         yield Notice("The machine changed, and not the code", tuple(lines))
 
 
-def machine_notices(alert: Alert, source: ScreenSource) -> Iterator[Notice]:
-    """Say that the machine changed on the night on which an alert opened."""
-    opened = alert.opened_by.started_at
-    for one in changes_on(alert.subject.testbed, source.index):
-        if one.slower and one.before < opened <= one.at + _NIGHT:
-            lines = (_sentence(one), _BESIDE)
-            yield Notice("The machine changed on that night, too", lines, quiet=True)
+def machine_notices(alert: Alert, source: ScreenSource) -> tuple[Notice, ...]:
+    """Say that the machine changed on the night on which an alert opened; else nothing."""
+    opened, title = alert.opened_by.started_at, "The machine changed on that night, too"
+    return tuple(
+        Notice(title, (_sentence(one), _BESIDE), quiet=True)
+        for one in changes_on(alert.subject.testbed, source.index)
+        if one.slower and one.before < opened <= one.at + _NIGHT
+    )
 
 
 def changes_on(testbed: str, index: Index) -> tuple[MachineChange, ...]:

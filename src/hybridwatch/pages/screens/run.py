@@ -61,6 +61,7 @@ from hybridwatch.reports.sentence import (
     render_notes,
     render_repeat_command,
 )
+from hybridwatch.scenarios.scenario import ACCURACY
 
 _SIBLINGS: Final = 100
 """Runs of the same scenario that can be changed to from here, the newest."""
@@ -96,7 +97,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     blocks = (
         Filters((chosen,)),
         _ways(entry, metric.default or metric.value, source),
-        *_entry(entry),
+        *_entry(entry, metric.value),
         *_trials(everything, metric),
     )
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
@@ -168,14 +169,17 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
     return Paragraph((*line, "."), quiet=True)
 
 
-def _entry(entry: Entry) -> Iterator[Block]:
+def _entry(entry: Entry, metric: str) -> Iterator[Block]:
     report = entry.report
+    answers = tuple(changed_answers(report)) if report else ()
+    is_wanted = metric.startswith(f"{ACCURACY}.")
     if report is None:
         yield Notice("No verdicts", (entry.trouble,), quiet=True)
     else:
         yield Paragraph((find_line_verdict(report), "  ", headline(report)))
         if report.attribution is not None:
             yield Paragraph(reason(report.attribution))
+        yield from answers if is_wanted else ()
         yield comparisons_table(worst_first(report.comparisons))
     yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
     if report is not None:
@@ -183,7 +187,7 @@ def _entry(entry: Entry) -> Iterator[Block]:
             notes = tuple(Paragraph(line, quiet=True) for line in lines)
             many = len(lines) > _NOTES_OPEN
             yield Folded(f"{title} ({len(lines)})", notes) if many else Section(title, notes)
-        yield from changed_answers(report)
+        yield from () if is_wanted else answers
     path = Command(str(entry.path), "Everything measured is in")
     yield Section("Repeat it", (Command(render_repeat_command(entry)), path))
 
