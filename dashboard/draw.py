@@ -7,6 +7,7 @@ browser's history; a default that a screen fills in is none.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -133,6 +134,10 @@ def _draw_widget(block: Block, context: HtmlContext, level: int, place: str) -> 
                     _draw(part, context, level, f"{place}.{nth}")
         case Section():
             _draw(block.blocks, context, level + 1, place)
+        case Folded(on_phone=True):
+            st.html(str(blocks_html([replace(block, blocks=())], context, level)))
+            with st.container(key=f"late {place}"):
+                _draw(block.blocks, context, level, place)
         case Folded():
             with st.expander(markdown_of(block.title), key=f"fold {place}"):
                 _draw(block.blocks, context, level + 1, place)

@@ -131,13 +131,15 @@ class Facts:
 class Table:
     """Rows under columns, of as many cells; a bare piece of a line is a cell, too.
 
-    The caption is read out and names the CSV; if ``visible``, it stands over the table.
+    The caption is read out and names the CSV; if ``visible``, it stands over the table. A phone
+    shows ``first`` rows, if that is not 0, until what is ``Folded.on_phone`` is opened.
     """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell | Inline, ...], ...]
     visible: bool = False
+    first: int = 0
 
     def __post_init__(self) -> None:
         """Refuse a row that has more or fewer cells than there are columns."""
@@ -264,10 +266,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A part that opens on a click."""
+    """A part that opens on a click.
+
+    If ``on_phone``, a wide page shows it whole, and a click on any title of these opens all of
+    them on a phone, with the rows that tables keep back there. One on each page needs a title.
+    """
 
     title: str
     blocks: tuple["Block", ...]
+    on_phone: bool = False
 
 
 Block: TypeAlias = (

@@ -19,6 +19,7 @@ from hybridwatch.pages.address import HOME, Address, address
 from hybridwatch.pages.query import PAGE_ROWS
 from hybridwatch.pages.screens import SCREENS, ScreenSource
 from hybridwatch.pages.screens.alerts import SETTLED
+from hybridwatch.pages.screens.pair import EVERY, builds_address
 from hybridwatch.pages.screens.screen import alerts_here
 
 _LIVE: Final = frozenset({"scenario", "compare", "sync", "fleet"})
@@ -79,12 +80,14 @@ def _screens() -> Iterator[tuple[str, tuple[Address, str]]]:
         if screen.listed and screen.name not in _LIVE:
             path = "index" if screen.name == HOME else screen.name
             yield screen.title, (Address(screen.name, ()), f"{path}.html")
+        if screen.name == "compare":
+            yield screen.title, (address("compare", scenario=EVERY), "compare.html")
         if screen.name == "alerts":
             yield "All alerts", (_EVERY_ALERT, "alerts/all.html")
 
 
 def _subjects(source: ScreenSource, nights: int) -> Iterator[tuple[Address, str]]:
-    """The pages of one scenario, one alert or one run each."""
+    """The pages of one scenario, alert, run, or the newest two builds of two lines each."""
     cells = source.index.cells().sort_values("newest", ascending=False)
     for scenario, testbed in zip(cells["scenario"], cells["testbed"], strict=True):
         path = f"scenario/{_slug(scenario)}/{_slug(testbed)}.html"
@@ -94,7 +97,13 @@ def _subjects(source: ScreenSource, nights: int) -> Iterator[tuple[Address, str]
         for alert in group.members:
             key = alert.subject.key
             yield address("alerts", alert=key), f"alert/{key}.html"
-    for row in _recent(source, nights):
+    rows = _recent(source, nights)
+    pairs = {
+        row.lines: row.builds for row in rows[::-1] if len(row.builds) > 1 and not row.is_control
+    }
+    for old, new in pairs.values():
+        yield builds_address(old, new), f"compare/{_slug(old)}/{_slug(new)}.html"
+    for row in rows:
         yield address("run", run=row.run), f"run/{_slug(row.run)}.html"
 
 

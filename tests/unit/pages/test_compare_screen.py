@@ -20,6 +20,7 @@ from hybridwatch.pages.document import (
     Code,
     Command,
     Document,
+    Folded,
     Link,
     Notice,
     Table,
@@ -28,10 +29,12 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import ScreenSource, open_view
+from hybridwatch.pages.screens.pair import builds_address
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
 from hybridwatch.reports.sentence import headline
 from tests.command_line import run_verb
+from tests.curves import a_swept_run, even, tilted
 from tests.dashboard.parity import words_of
 from tests.store_builders import (
     REGRESSED,
@@ -42,7 +45,7 @@ from tests.store_builders import (
     run,
     scenario,
 )
-from tests.unit.pages.suite_stores import choices, of_kind, one_side
+from tests.unit.pages.suite_stores import UPGRADE, choices, of_kind, one_side, put
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 WORSE = replace(REGRESSED, bad_contender=False)
@@ -54,6 +57,13 @@ HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) `=1+1`"
 def view(results: Path, **parameters: str) -> Document:
     source = ScreenSource(results, open_index(results), NOW)
     return open_view(source, address("compare", **parameters))
+
+
+def compared(document: Document) -> list[list[str]]:
+    """Every comparison: what changed, and what did not."""
+    captions = {one.caption for one in of_kind(document, Table)}
+    wanted = [one for one in ("What changed", "What did not change") if one in captions]
+    return [row for caption in wanted for row in table(document, caption)]
 
 
 def table(document: Document, caption: str) -> list[list[str]]:
@@ -82,6 +92,7 @@ def test_the_newest_run_with_two_sides_is_compared_first(tmp_path):
     assert choices(document)["scenario"].options.keys() == {
         "smoke/padded-graph-rows",
         "smoke/alone",
+        "all",
     }
     assert headline(build_report(both)) in words_of(document)
     assert of_kind(document, Command)[0].text == f"hybridwatch compare {both.id}"
@@ -139,7 +150,7 @@ def test_sides_of_two_runs_are_compared_as_the_command_line_does(tmp_path):
     assert again == f"hybridwatch compare '{old.id}#0' '0badcafe#0'"
     words = [f"{old.id}#0", "0badcafe#0", "--results", str(tmp_path), "--json"]
     told = run_verb(*words, of=command)
-    by_screen = {row[1]: row[0] for row in table(document, "Every comparison")}
+    by_screen = {row[1]: row[0] for row in compared(document)}
     for comparison in json.loads(told.stdout)["comparisons"]:
         name = comparison["metric"]
         alike = [
@@ -159,10 +170,10 @@ def test_machines_are_compared_only_when_the_reader_chooses_so(tmp_path):
     assert "testbed cores: 2 -> 8" in notice.lines
     assert not of_kind(refused, Table)
     assert choices(refused)["testbeds"].value == "refuse"
-    compared = view(tmp_path, testbeds="compare")
-    assert choices(compared)["testbeds"].value == "compare"
-    assert ["testbed cores", "2", "8"] in table(compared, "What differs between the two sides")
-    assert of_kind(compared, Command)[0].text.endswith("--across-testbeds")
+    allowed = view(tmp_path, testbeds="compare")
+    assert choices(allowed)["testbeds"].value == "compare"
+    assert ["testbed cores", "2", "8"] in table(allowed, "What differs between the two sides")
+    assert of_kind(allowed, Command)[0].text.endswith("--across-testbeds")
 
 
 def test_another_scenario_lets_go_of_the_sides_of_the_one_before(tmp_path):
@@ -226,7 +237,7 @@ def check_comparisons(record: Path) -> None:
     made = read_run(record)
     report = build_report(made)
     document = view(COMMITTED, contender=f"{made.id}#1", baseline=f"{made.id}#0")
-    shown = {row[1]: row for row in table(document, "Every comparison")}
+    shown = {row[1]: row for row in compared(document)}
     assert len(shown) == len(report.comparisons)
     for comparison in report.comparisons:
         row = shown[name_of(comparison)]
@@ -234,9 +245,9 @@ def check_comparisons(record: Path) -> None:
         assert row[4] == numbers.change(comparison)
         assert row[6] == numbers.p_value(comparison.p_adjusted)
         assert row[7] == numbers.n(comparison)
-    (chart,) = of_kind(document, Chart)
+    changes = [c for chart in of_kind(document, Chart) for c in chart.data.get("change", ())]
     drawn = [c for c in report.comparisons if c.metric.kind is not Kind.EXACT]
-    assert sorted(chart.data["change"]) == sorted(c.effect for c in drawn if c.effect is not None)
+    assert sorted(changes) == sorted(c.effect for c in drawn if c.effect is not None)
 
 
 def test_committed_records_say_what_the_analysis_says(subtests):
@@ -270,3 +281,75 @@ def test_a_change_without_an_interval_does_not_count_as_within_the_band(tmp_path
     assert 0 < len(known) < len(chart.data["low"])
     assert f" of {len(known)} intervals within the band." in chart.description
     assert "too few trials for an interval" in chart.description
+
+
+def nights(results: Path) -> None:
+    """Two scenarios of two builds: one is slower, and has lost a contract; the other is equal."""
+    put(results, 1, slower=1.3, broken=2.0, builds=UPGRADE)
+    put(results, 2, scenario="smoke/other", builds=UPGRADE)
+
+
+def test_two_builds_are_compared_in_every_scenario_the_worst_first(tmp_path):
+    nights(tmp_path)
+    old, new = (build.label for build in UPGRADE)
+    document = view(tmp_path, baseline=old, contender=new)
+    assert document.address == builds_address(old, new)
+    (verdict, _, said) = pieces(document.blocks[0].line)  # type: ignore[union-attr]
+    assert verdict is Verdict.REGRESSION
+    assert said.startswith("Worse in 1 of 2 scenarios. Most of all: A contract broke in smoke/pad")
+    changed = table(document, "What changed")
+    assert changed[0][1] == "contract.padded_rows_prefilling"
+    assert {row[2] for row in changed} == {"smoke/padded-graph-rows"}
+    sizes = [abs(float(row[5].split()[0])) for row in changed if "%" in row[5]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes
+    folded = [block.title for block in of_kind(document, Folded)]
+    assert folded == [f"What did not change ({len(table(document, 'What did not change'))})"]
+    assert "smoke/other" in {row[2] for row in table(document, "What did not change")}
+
+
+def test_a_release_or_a_line_stands_for_its_newest_build(tmp_path):
+    nights(tmp_path)
+    old, new = UPGRADE
+    document = view(tmp_path, baseline=old.release, contender=new.release)
+    assert document.address == builds_address(old.label, new.label)
+
+
+def test_the_reader_goes_from_one_scenario_to_all_and_back(tmp_path):
+    nights(tmp_path)
+    sides = {"baseline": f"{1:08x}#0", "contender": f"{1:08x}#1"}
+    everywhere = view(tmp_path, scenario="all", **sides)
+    assert everywhere.address == builds_address(*(build.label for build in UPGRADE))
+    words = dict(everywhere.address.parameters) | {"scenario": "smoke/other"}
+    alone = view(tmp_path, **words)
+    assert alone.address.values("contender") == (f"{2:08x}#1",)
+    assert alone.address.values("baseline") == (f"{2:08x}#0",)
+    assert not alone.complaints
+
+
+def test_builds_that_nothing_measured_together_are_said_to_be_so(tmp_path):
+    nights(tmp_path)
+    other = replace(one_side(run(Plan(scenario=scenario("smoke/alone"), seed=5))), id="0badcafe")
+    lonely = replace(other.builds[0], label="cpu-9", name="cpu-9")
+    write_run(tmp_path, replace(other, builds=(lonely,)))
+    said = words_of(view(tmp_path, baseline="cpu-9", contender=UPGRADE[1].label))
+    assert "No scenario measured both builds on one testbed." in said
+    assert "Both builds are the same" in words_of(
+        view(tmp_path, baseline="cpu-9", contender="cpu-9")
+    )
+    assert view(tmp_path, baseline="cpu-8", contender="cpu-9").title == "No such baseline"
+
+
+def test_what_cannot_be_judged_is_named_and_the_rest_is_shown(tmp_path):
+    nights(tmp_path)
+    source = ScreenSource(tmp_path, open_index(tmp_path), NOW)
+    list_records(tmp_path)[0].write_bytes(b"{")
+    (notice,) = of_kind(open_view(source, address("compare", scenario="all")), Notice)
+    assert notice.title == "1 scenario cannot be compared"
+    assert notice.lines[0].startswith("smoke/")
+
+
+def test_the_sweep_is_the_picture_where_there_is_one(tmp_path):
+    write_run(tmp_path, a_swept_run(even, tilted))
+    first, *_ = of_kind(view(tmp_path), Chart)
+    assert first.title == "Throughput against interactivity"

@@ -66,6 +66,20 @@ def test_every_link_leads_to_a_file_and_no_page_asks_for_another(store: Path) ->
     assert len(list(site.glob("alert/*.html"))) >= 1
 
 
+def test_two_builds_have_a_page_that_says_what_the_live_one_says(store: Path) -> None:
+    write(store)
+    old, new = (build.label for build in UPGRADE)
+    page = store.parent / "site" / "compare" / old / f"{new}.html"
+    shown = page.read_text()
+    said = words_of(view(store, "compare", baseline=old, contender=new))
+    (sentence,) = (word for word in said if word.startswith("Worse in 1 of 2 scenarios."))
+    assert sentence in shown
+    assert f'href="compare/{old}/{new}.html"' not in shown
+    newest = max((store.parent / "site" / "run").glob("*.html"))
+    assert f"compare/{old}/{new}.html" in newest.read_text()
+    assert sentence in (store.parent / "site" / "compare.html").read_text()
+
+
 def test_the_check_of_links_sees_a_wrong_one(store: Path) -> None:
     planted = (
         '<a href="run/nowhere.html">gone</a>',

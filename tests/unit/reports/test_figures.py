@@ -12,7 +12,7 @@ import pytest
 from hybridwatch.analysis.change_point import ChangePoint, Drift, History, HistoryState
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Interval, Verdict
-from hybridwatch.history.lines import Line
+from hybridwatch.history.lines import Break, Line
 from hybridwatch.metrics import find_metric
 from hybridwatch.reports.figures.base import base_figure, escaped, faint, figure_on
 from hybridwatch.reports.figures.curve import figure_curves
@@ -234,3 +234,24 @@ def test_a_rule_stands_for_a_release_and_not_for_each_night_on_the_way_to_it() -
         ("run1", "0.30.0.dev"),
         ("run4", "0.30.0"),
     ]
+
+
+def heirs(old_level: float) -> tuple[Line, Line]:
+    """A definition that ended, at a level of its own, and the one that took its place."""
+    old, new = a_line(range(9)), a_line(range(20, 29))
+    scale = old_level / old.levels["value"].mean()
+    levels = old.levels.assign(**{name: old.levels[name] * scale for name in ("value", "low")})
+    broke = Break(new.levels["started_at"].iloc[0], "run20", "the definition changed")
+    levels["high"] = levels["value"].max()
+    return replace(old, levels=levels), replace(new, breaks=(broke,))
+
+
+def test_a_definition_that_ended_does_not_squeeze_its_heir() -> None:
+    old, new = heirs(7.0)
+    layout = figure_lines([new, old], METRIC, over_releases=False).layout
+    low, high = layout.yaxis.range
+    assert low < 0.09 < 0.21 < high < 0.25
+    assert layout.xaxis.range[0] > f"{old.levels['started_at'].max():%Y-%m-%d}"
+    near = figure_lines([*heirs(0.15)], METRIC, over_releases=False).layout
+    assert near.yaxis.range is None, "beside it both are seen"
+    assert near.xaxis.range[0] < f"{old.levels['started_at'].max():%Y-%m-%d}"

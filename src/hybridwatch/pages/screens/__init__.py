@@ -21,7 +21,7 @@ _OWN: Final[Mapping[str, Screen]] = {
         Screen("overview", "Overview"),
         Screen("scenario", "Scenario", figures=True),
         Screen("compare", "Compare", figures=True),
-        Screen("sync", "CPU sync", figures=True, show=f"{__name__}.compare:show_sync"),
+        Screen("sync", "CPU sync", figures=True),
         Screen("alerts", "Alerts", figures=True),
         Screen("releases", "Releases", "Evidence", show=f"{__name__}.builds:show_releases"),
         Screen("builds", "Builds and fixes", "Evidence"),

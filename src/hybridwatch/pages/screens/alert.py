@@ -8,7 +8,7 @@ from hybridwatch.analysis.alert_timeline import RunVerdict, TransitionKind
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.subject import Subject
-from hybridwatch.analysis.verdict import Report, Verdict
+from hybridwatch.analysis.verdict import Report, Verdict, worst_first
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
 from hybridwatch.analysis.wording.labels import plural
@@ -53,7 +53,12 @@ from hybridwatch.pages.screens.screen import (
     run_line,
     status_line,
 )
-from hybridwatch.pages.screens.suspects import suspects_section
+from hybridwatch.pages.screens.suspects import (
+    Suspects,
+    list_suspects,
+    search_commands,
+    suspects_section,
+)
 from hybridwatch.records.identity import is_lasting
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.alert_text import (
@@ -87,18 +92,22 @@ def alert_page(
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = own_report(alert, entry)
     text = alert_text(alert, report)
+    found = None if is_control(alert) else list_suspects(alert, source)
+    machine = machine_notices(alert, source)
     blocks = (
-        Filters((picked,)),
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
-        *machine_notices(alert, source),
+        Facts(tuple(_duty(alert, report, found, is_machine=bool(machine)))),
+        *(search_commands(alert, found) if found else ()),
+        *_again(report),
+        *machine,
         *_death(alert, report),
-        *suspects_section(alert, source),
+        *suspects_section(alert, found, source),
         *history_section(alert, source),
         *_evidence(alert, entry, report),
-        *_again(report),
         Section("How it stands", (Facts(tuple(_facts(alert, source))),)),
         *_timeline(alert, source),
+        Filters((picked,)),
     )
     lead = f"{subject.contender} against {subject.baseline} on {subject.testbed}"
     return Document(f"{subject.scenario}: {text.what.lower()}", blocks, lead=lead)
@@ -115,6 +124,22 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
     if not detail or shown == opened:
         return (f"{detail}, " if detail else "", *last)
     return (f"{detail} in ", *run_line(shown, source), "; bad ", *last)
+
+
+def _duty(
+    alert: Alert, report: Report | None, found: Suspects | None, *, is_machine: bool
+) -> Iterator[tuple[str, Line]]:
+    """Answer what a person on duty asks first."""
+    if found and (commits := found.culprits.commits):
+        yield "Commits", Link(commits.text, commits.url)
+    lead, decided = alert.cause.lead, alert.decisions
+    for one in report.comparisons if report else ():
+        if (one.metric.id, one.statistic) == (lead.metric, lead.statistic):
+            p = numbers.p_value(one.p_adjusted)
+            yield "How sure", f"{numbers.interval(one) or 'counted'}, p {p}"
+    yield "The machine", "changed that night, too" if is_machine else "unchanged that night"
+    yield "Issue", Link(decided.issue, decided.issue) if decided.issue else "none"
+    yield "Assigned to", decided.assignee or NOBODY
 
 
 def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
@@ -141,7 +166,7 @@ def _evidence(alert: Alert, entry: Entry | Broken | None, report: Report | None)
     full = Link("everything that it says", address("run", run=run))
     counted = plural(len(report.comparisons), "comparison")
     note = Paragraph((f"{counted} of run {run}; ", full, "."), quiet=True)
-    table = comparisons_table(report)
+    table = comparisons_table(worst_first(report.comparisons))
     if lead.verdict in _UNMEASURED and not is_control(alert):
         # Rows without a number show nothing more than their names.
         yield Section("Evidence", (Folded(f"{counted} without a value", (table,)), note))
@@ -165,20 +190,15 @@ def _again(report: Report | None) -> Iterator[Block]:
         f"wheel {build.wheel_digest[:12]}."
         for label, build in passing.items()
     )
-    blocks: tuple[Block, ...] = (
-        Command(repeat_command(report), "Measure both builds again, interleaved"),
-        *(Paragraph(note, quiet=True) for note in notes),
-    )
-    yield Section("Measure it again", blocks)
+    yield Command(repeat_command(report), "Measure it again")
+    yield from (Paragraph(note, quiet=True) for note in notes)
 
 
 def _facts(alert: Alert, source: ScreenSource) -> Iterator[tuple[str, Line]]:
-    decided, newest = alert.decisions, alert.newest
+    newest = alert.newest
     when = source.ago(newest.started_at)
     yield "Status", status_line(alert)
     yield "By the gate's policy it", compute_rank(alert)
-    yield "Assigned to", decided.assignee or NOBODY
-    yield "Issue", Link(decided.issue, decided.issue) if decided.issue else "none"
     yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
 
 

@@ -34,13 +34,15 @@ from hybridwatch.pages.document import (
     Table,
 )
 from hybridwatch.pages.screens.screen import ScreenSource
-from hybridwatch.reports.figures.lines import describe_change, figure_lines
+from hybridwatch.reports.figures.lines import describe_change, figure_lines, find_fitted
 from hybridwatch.reports.figures.marks import mark_machine
 from hybridwatch.reports.sentence import with_rest
 
 _RECENT: Final = timedelta(days=7)
 """How long a change is named on every list; then only its marks show it."""
 _NAMED: Final = 3
+_CHANGES: Final = 3
+"""Change points that a phone shows, the worst."""
 _NIGHT: Final = timedelta(hours=20)
 _NOT_THE_CODE: Final = "No commit is to blame for this. What both builds are measured on is another"
 _HOW_TO_READ: Final = (
@@ -67,8 +69,12 @@ def build_charts(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator
     parts: list[tuple[Block, ...]] = [
         (Heading(subject.label), chart, *_doubts(lines)) for subject, lines, chart in drawn
     ]
-    for at in range(0, len(parts), 2):
-        yield Columns(tuple(parts[at : at + 2]))
+    first, *others = parts
+    rows = [others[at : at + 2] for at in range(1, len(others), 2)]
+    second = [(Folded("", part, on_phone=True),) for part in others[:1]]
+    yield Columns((first, *second))
+    title = f"All {len(parts)} charts, and every change and run of this page"
+    yield Folded(title, tuple(Columns(tuple(row)) for row in rows), on_phone=True)
     yield Folded("How to read the charts", (Paragraph(_HOW_TO_READ, quiet=True),))
 
 
@@ -86,10 +92,13 @@ def build_chart(
 ) -> Chart:
     """Draw a metric with at least one line; files are named by the scenario."""
     metric = subject.metric
+    texts = [_line_text(line, metric) for line in lines]
+    if find_fitted(lines) is not lines:
+        texts.append("The ended definition is far from these values: drag the chart to see it.")
     return Chart(
         f"{scenario} {subject.label}",
         figure_lines(lines, metric, over_releases=over_releases),
-        " ".join(_line_text(line, metric) for line in lines),
+        " ".join(texts),
         _data(lines),
         opens_runs=True,
     )
@@ -168,7 +177,8 @@ def change_points(
         for drift in line.history.drifts
     )
     if rows := (*rows, *drifts):
-        yield Section("Where it changed", (Table("Change points", columns, rows),))
+        table = Table("Change points", columns, rows, first=_CHANGES)
+        yield Section("Where it changed", (table,))
     else:
         runs = max((len(line.levels) for _, lines, _ in drawn for line in lines), default=0)
         yield Paragraph(
@@ -239,6 +249,8 @@ def _suspects(point: Any, line: Line) -> Cell:
     old: Any = line.levels.iloc[point.first - 1]
     new: Any = line.levels.iloc[point.last]
     steps = [step.text for step in line.steps if point.first <= step.at <= point.last]
+    if len(steps) > _NAMED:
+        steps = [steps[0], f"{len(steps) - 2} more", steps[-1]]
     inlines: list[Inline] = ["; ".join(steps) or "release and fixes are the same"]
     if commits := commits_between(old["release"], new["release"]):
         inlines += [" \N{MIDDLE DOT} ", Link(commits.text, commits.url)]
@@ -258,13 +270,14 @@ def machine_notice(source: ScreenSource, since: datetime) -> Iterator[Notice]:
         yield Notice("The machine changed, and not the code", tuple(lines))
 
 
-def machine_notices(alert: Alert, source: ScreenSource) -> Iterator[Notice]:
-    """Say that the machine changed on the night on which an alert opened."""
-    opened = alert.opened_by.started_at
-    for one in changes_on(alert.subject.testbed, source.index):
-        if one.slower and one.before < opened <= one.at + _NIGHT:
-            lines = (_sentence(one), _BESIDE)
-            yield Notice("The machine changed on that night, too", lines, quiet=True)
+def machine_notices(alert: Alert, source: ScreenSource) -> tuple[Notice, ...]:
+    """Say that the machine changed on the night on which an alert opened; else nothing."""
+    opened, title = alert.opened_by.started_at, "The machine changed on that night, too"
+    return tuple(
+        Notice(title, (_sentence(one), _BESIDE), quiet=True)
+        for one in changes_on(alert.subject.testbed, source.index)
+        if one.slower and one.before < opened <= one.at + _NIGHT
+    )
 
 
 def changes_on(testbed: str, index: Index) -> tuple[MachineChange, ...]:

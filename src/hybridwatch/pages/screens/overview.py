@@ -52,6 +52,7 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery, name_options
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.overview_news import news_section, night_blocks
+from hybridwatch.pages.screens.pair import EVERY
 from hybridwatch.pages.screens.runs import are_chosen
 from hybridwatch.pages.screens.screen import (
     ScreenSource,
@@ -104,8 +105,9 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     rows = build_grid(current(latest), index, _RUNS_BACK)
     moment = source.now - timedelta(days=int(since.value))
     blocks: tuple[Block, ...] = (
-        *night_blocks(source, partial(_is_run_chosen, filters)),
         *_open_alerts(source),
+        *_upgrade(latest),
+        *night_blocks(source, partial(_is_run_chosen, filters)),
         *loud,
         *machine_notice(source, moment),
         *missed_controls(find_newest(controls).values(), ": green without {}"),
@@ -178,6 +180,14 @@ def _open_alerts(source: ScreenSource) -> Iterator[Block]:
         line += [" (opened ", source.ago(group.opened_by.started_at), ")"]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     yield Paragraph((*line, f"{more}."))
+
+
+def _upgrade(latest: pd.DataFrame) -> Iterator[Block]:
+    """Lead to what the newest build changes in every scenario, if any two are compared."""
+    if not latest.empty:
+        way = address("compare", scenario=EVERY)
+        line = "Can you upgrade? ", Link("The newest build in every scenario", way), "."
+        yield Paragraph(line, quiet=True)
 
 
 def _controls(

@@ -3,13 +3,16 @@
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, product
+from types import MappingProxyType
 from typing import Final
 
 from hybridwatch.analysis.report import PLAIN
+from hybridwatch.database.queries import Index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import Chosen, JudgedReport, judge, machines_apart
-from hybridwatch.history.runs import CONTROL, RunRow
-from hybridwatch.pages.address import address
+from hybridwatch.history.runs import CONTROL, RunRow, runs_by_id
+from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
     ChoiceField,
@@ -31,6 +34,9 @@ from hybridwatch.reports.sentence import repeat_command
 _NEWEST: Final = 100
 """Runs of a scenario that can be chosen; any other one by a link."""
 _ROLES: Final = ("baseline", "contender")
+EVERY: Final = "all"
+EVERY_SCENARIO: Final = {EVERY: "every scenario"}
+"""An option: two builds in every scenario that measured both, instead of two sides of one."""
 _CONTENDER: Final = 1
 _REFUSED: Final = "refuse"
 _WANTED: Final = "compare"
@@ -97,19 +103,90 @@ class Obstacle:
     blocks: tuple[Block, ...]
 
 
-def choose(rows: Mapping[str, RunRow], query: ViewQuery) -> PairView | None:
-    """Read which two sides are asked for, of rows that are newest first.
+def builds_address(baseline: str, contender: str) -> Address:
+    """Name the view of two builds in every scenario."""
+    return address("compare", scenario=EVERY, contender=contender, baseline=baseline)
 
-    Else those of the newest run that has two, without an engine that is bad on purpose.
+
+def is_of_builds(query: ViewQuery) -> bool:
+    """Whether an address is about two builds in every scenario; a side has ``#`` in its name."""
+    scenario = query.address.values("scenario")[-1:]
+    words = [word for role in _ROLES for word in query.address.values(role)]
+    return scenario == (EVERY,) or (not scenario and any("#" not in word for word in words))
+
+
+def choose_builds(
+    index: Index, query: ViewQuery
+) -> tuple[tuple[ChoiceField, ...], list[PairView]] | None:
+    """Read which two builds are asked for; give the newest sides of each scenario and testbed.
+
+    A line or a release stands for its newest build. Without a wish the newest run's builds.
+    """
+    rows, runs = runs_by_id(index), index.runs()
+    newest = _newest(rows.values())
+    if newest is None:
+        return None
+    labels = {label: label for row in rows.values() for label in row.builds[::-1]}
+    known = sorted(zip(runs["build"], runs["line"], runs["release"], strict=True), key=_length)
+    also = {word: label for label, *words in known for word in words}
+    for role in _ROLES:
+        word = "".join(query.address.values(role)[-1:])
+        side = _find_side(rows, (word,))
+        query.expand(role, side.build if side else word if word in labels else also.get(word, word))
+    instead = (every_run(rows),)
+    names = {**EVERY_SCENARIO, **{row.scenario: row.scenario for row in rows.values()}}
+    scenario = query.one("Scenario", "scenario", names)
+    first = _healthy(newest).build
+    contender = query.subject("Contender", "contender", {first: first, **labels}, instead)
+    pairs = (row.builds for row in rows.values() if row.builds[1:] == (contender.value,))
+    others = ((label,) for label in labels if label != contender.value)
+    before = next(chain(pairs, others), (contender.value,))[0]
+    baseline = query.subject("Baseline", "baseline", {before: before, **labels}, instead)
+    across = query.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
+    choices = (scenario, baseline, contender)
+    places: dict[tuple[str, str], list[RunRow]] = {}
+    for row in rows.values():
+        places.setdefault((row.scenario, row.testbed), []).append(row)
+    found = (find_pair(places[at], baseline.value, contender.value) for at in sorted(places))
+    return choices, [PairView(choices, across, *pair) for pair in found if pair]
+
+
+def _length(names: tuple[str, ...]) -> int:
+    """Order builds so that the plain one comes last, of whose label others are made."""
+    return -len(names[0])
+
+
+def find_pair(rows: Iterable[RunRow], old: str, new: str) -> tuple[PairSide, PairSide] | None:
+    """Find the newest sides of two builds among rows that are newest first, rather of one run."""
+    sides = [PairSide(row, at) for row in rows for at in range(len(row.builds))]
+    left = [side for side in sides if side.build == old]
+    right = [side for side in sides if side.build == new]
+    both = {side.row.run: side for side in left}
+    near = ((both[side.row.run], side) for side in right if side.row.run in both)
+    return next(chain(near, product(left[:1], right[:1])), None)
+
+
+def choose(
+    rows: Mapping[str, RunRow], query: ViewQuery, more: Mapping[str, str] = MappingProxyType({})
+) -> PairView | None:
+    """Read which two sides are asked for, of rows that are newest first; builds name their newest.
+
+    Else those of the newest run that has two, without an engine that is bad on purpose. ``more``
+    are scenarios to offer that another view shows.
     """
     seen = {role: _find_side(rows, query.address.values(role)[-1:]) for role in _ROLES}
     instead = (every_run(rows),)
-    scenario = query.subject("Scenario", "scenario", _scenarios(rows, seen), instead)
+    offered = {**_scenarios(rows, seen), **more}
+    scenario = query.subject("Scenario", "scenario", offered, instead)
     for role, side in seen.items():
         if side is not None and side.row.scenario != scenario.value:
             query.forget(role)  # the reader went on to another scenario
             seen[role] = None
     alike = [row for row in rows.values() if row.scenario == scenario.value]
+    words = ("".join(query.address.values(role)[-1:]) for role in _ROLES)
+    for role, side in zip(_ROLES, find_pair(alike, *words) or (), strict=False):
+        query.expand(role, side.named)
+        seen[role] = side
     sides = {side.named: side for side in _sides(alike, seen)}
     contender = query.subject("Contender", "contender", _labels(sides, _last(alike)), instead)
     right = sides.get(contender.value)

@@ -37,6 +37,7 @@ from hybridwatch.pages.document import (
     by_column,
 )
 from hybridwatch.pages.query import ViewQuery
+from hybridwatch.pages.screens.pair import builds_address
 from hybridwatch.pages.screens.runs import every_run
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice, empty_store
 from hybridwatch.records.file_parts import NO_DIGEST
@@ -60,6 +61,7 @@ from hybridwatch.reports.sentence import (
     render_notes,
     render_repeat_command,
 )
+from hybridwatch.scenarios.scenario import ACCURACY
 
 _SIBLINGS: Final = 100
 """Runs of the same scenario that can be changed to from here, the newest."""
@@ -95,7 +97,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     blocks = (
         Filters((chosen,)),
         _ways(entry, metric.default or metric.value, source),
-        *_entry(entry),
+        *_entry(entry, metric.value),
         *_trials(everything, metric),
     )
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
@@ -159,41 +161,49 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
         sides = {role: f"{run.id}#{at}" for at, role in enumerate(("baseline", "contender"))}
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
+        everywhere = builds_address(*(build.label for build in run.builds))
+        line += [", ", Link("of these builds in every scenario", everywhere)]
     for timeline in find_timelines(source.index, source.checkout()).bad_in.get(run.id, ()):
         way = address("alerts", alert=timeline.subject.key)
         line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
     return Paragraph((*line, "."), quiet=True)
 
 
-def _entry(entry: Entry) -> Iterator[Block]:
+def _entry(entry: Entry, metric: str) -> Iterator[Block]:
     report = entry.report
+    answers = tuple(changed_answers(report)) if report else ()
+    is_wanted = metric.startswith(f"{ACCURACY}.")
     if report is None:
         yield Notice("No verdicts", (entry.trouble,), quiet=True)
     else:
         yield Paragraph((find_line_verdict(report), "  ", headline(report)))
         if report.attribution is not None:
             yield Paragraph(reason(report.attribution))
-        yield comparisons_table(report)
+        yield from answers if is_wanted else ()
+        yield comparisons_table(worst_first(report.comparisons))
     yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
     if report is not None:
         for title, lines in render_notes(report):
             notes = tuple(Paragraph(line, quiet=True) for line in lines)
             many = len(lines) > _NOTES_OPEN
             yield Folded(f"{title} ({len(lines)})", notes) if many else Section(title, notes)
-        yield from changed_answers(report)
+        yield from () if is_wanted else answers
     path = Command(str(entry.path), "Everything measured is in")
     yield Section("Repeat it", (Command(render_repeat_command(entry)), path))
 
 
-def comparisons_table(report: Report) -> Table:
-    """Lay out every comparison of one report, worst first."""
-    columns = (
-        Column("verdict"),
-        Column("metric"),
-        *(Column(name, number=True) for name in _NUMBERS),
-    )
-    rows = tuple(_comparison(comparison) for comparison in worst_first(report.comparisons))
-    return Table("Every comparison", columns, rows)
+def comparisons_table(
+    comparisons: Sequence[Comparison],
+    caption: str = "Every comparison",
+    places: Sequence[Cell] = (),
+) -> Table:
+    """Lay out comparisons as they are ordered, of several scenarios with the place of each."""
+    names = ["verdict", "metric", *(["scenario"] if places else [])]
+    columns = (*map(Column, names), *(Column(name, number=True) for name in _NUMBERS))
+    rows = [_comparison(comparison) for comparison in comparisons]
+    for at, place in enumerate(places):
+        rows[at] = (*rows[at][:2], place, *rows[at][2:])
+    return Table(caption, columns, tuple(rows))
 
 
 def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:

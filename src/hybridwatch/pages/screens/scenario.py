@@ -60,6 +60,8 @@ _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "hos
 _CHARTS: Final = 4
 _LINES: Final = 4
 _RUNS: Final = 12
+_ON_PHONE: Final = 5
+"""Runs that a phone shows."""
 _SPARK: Final = 24
 _KEPT: Final = 32
 """Histories that are kept laid out, and as many charts of them: a scenario with all it has."""
@@ -347,4 +349,7 @@ def _table_of_runs(
     ]
     shown = f"Runs of these builds: {len(entries)} of {len(wanted)}, newest first"
     more = Link("every run of this scenario", address("runs", scenario=scenario))
-    return Section(shown, (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)))
+    return Section(
+        shown,
+        (Table("Runs", columns, tuple(entries), first=_ON_PHONE), Paragraph(more, quiet=True)),
+    )

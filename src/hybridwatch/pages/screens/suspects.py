@@ -80,29 +80,26 @@ def list_suspects(alert: Alert, source: ScreenSource) -> Suspects | None:
     return Suspects(culprit_between(good, bad), ends[2]) if good else None
 
 
-def suspects_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
+def suspects_section(alert: Alert, found: Suspects | None, source: ScreenSource) -> Iterator[Block]:
     """Lay out what changed, except for a control, whose fix was taken out on purpose."""
     if is_control(alert):
         return
     if _ends(alert, source) is None:
         words = f"A drift over many runs fits what was measured, too; {NOT_ONE_COMMIT}."
         yield Section("It may have come slowly", (Paragraph(words),))
-    found = list_suspects(alert, source)
     if found is None:
         return
     good, bad = found.culprits.good, found.culprits.bad
     start, end = _STARTS[found.words]
     line: list[Inline] = [start, *_named(good, source), end, *_named(bad, source), ". "]
-    if commits := found.culprits.commits:
-        line += ["Commits between them: ", Link(commits.text, commits.url), ". "]
     ways = (f"{side.run.id}#{side.index}" for side in (good, bad))
     sides = dict(zip(("baseline", "contender"), ways, strict=True))
     view = address("compare", scenario=bad.run.scenario.id, **sides)
     line += [Link("Compare the two", view), "."]
-    yield Section(found.words[0], (Paragraph(tuple(line)), *_search(alert, found), _table(found)))
+    yield Section(found.words[0], (Paragraph(tuple(line)), _table(found)))
 
 
-def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
+def search_commands(alert: Alert, found: Suspects) -> Iterator[Block]:
     """Give the command that finds which release, commit or file it was."""
     culprits, lead = found.culprits, alert.cause.lead
     ends = culprits.good.build.label, culprits.bad.build.label
@@ -116,8 +113,7 @@ def _search(alert: Alert, found: Suspects) -> Iterator[Block]:
     if metric.startswith(f"{ACCURACY}."):
         metric = ""  # which contract broke is for the search to say
     command = bisect_command(alert.subject.scenario, *ends, metric, in_clone=in_clone)
-    title = "Search for the release, commit or file"
-    yield Command(command, title + (", in a clone of vLLM" if in_clone else ""))
+    yield Command(command, "Search it" + (" in a clone of vLLM" if in_clone else ""))
 
 
 def _table(found: Suspects) -> Block:

@@ -40,6 +40,8 @@ _SYMBOLS: Final = {
 _OTHER_SYMBOL: Final = "diamond"
 _ROW: Final = 44
 """Pixels; the name stands over its line, so that a narrow page has its whole width."""
+_SHORT: Final = 24
+"""Characters of a name."""
 _EDGES: Final = 92
 _BANDS_SEEN: Final = 6.0
 _INTERVALS_SEEN: Final = 1.5
@@ -51,11 +53,12 @@ _WAYS: Final = "worse \u2190 change in % or points \u2192 better"
 class ForestRow:
     """A comparison as drawn, in per cent or points; right is better.
 
-    ``low`` and ``high`` are the ends of its interval, or as ``at``; ``band`` is half of the width
-    within which it counts as the same.
+    ``name`` stands over it; ``low`` and ``high`` are the ends of its interval, or as ``at``;
+    ``band`` is half of the width within which it counts as the same.
     """
 
     comparison: Comparison
+    name: str
     at: float
     low: float
     high: float
@@ -93,9 +96,12 @@ def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
         [draw(row, place, reach) for place, row in placed for draw in (_line, _mark)],
         shapes=[_band(row, place) for place, row in placed],
         annotations=[
-            row_text(write(row.comparison), place - 0.42, x, anchor)
+            row_text(text, place - 0.42, x, anchor)
             for place, row in placed
-            for write, x, anchor in ((name_of, 0, "left"), (describe_change, 1, "right"))
+            for text, x, anchor in (
+                (row.name, 0, "left"),
+                (_describe(row), 1, "right"),
+            )
         ],
         title=title,
         height=_ROW * len(rows) + _EDGES,
@@ -109,6 +115,12 @@ def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
         },
         yaxis={"range": [len(rows) - 0.55, -0.75], **UPRIGHT_UNSEEN},
     )
+
+
+def _describe(row: ForestRow) -> str:
+    """Write the change; behind a long name a phone has no room for the interval, which is drawn."""
+    has_room = len(row.name) <= _SHORT
+    return describe_change(row.comparison) if has_room else numbers.change(row.comparison)
 
 
 def _band(row: ForestRow, place: int) -> dict[str, Any]:
@@ -131,7 +143,8 @@ def _row(comparison: Comparison, effect: float) -> ForestRow:
     if found is not None and math.isfinite(found.low) and math.isfinite(found.high):
         ends = (found.low, found.high)
     low, high = sorted(sign * end for end in ends)
-    return ForestRow(comparison, sign * effect, low, high, _PER_CENT * render_band(comparison))
+    band = _PER_CENT * render_band(comparison)
+    return ForestRow(comparison, name_of(comparison), sign * effect, low, high, band)
 
 
 def _line(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
@@ -162,7 +175,7 @@ def _mark(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
     comparison = row.comparison
     verdict = comparison.verdict
     hover = (
-        f"<b>{escaped(name_of(comparison))}</b><br>{verdict.value}<br>"
+        f"<b>{escaped(row.name)}</b><br>{verdict.value}<br>"
         f"{escaped(describe_change(comparison))}<br>"
         f"same within {numbers.size(comparison, row.band / _PER_CENT)}<br>"
         f"p adjusted {escaped(numbers.p_value(comparison.p_adjusted))}, n {numbers.n(comparison)}"

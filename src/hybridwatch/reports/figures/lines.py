@@ -43,6 +43,10 @@ _BELOW: Final = 28
 _MARGIN: Final = 0.04
 _DAY_MS: Final = 86_400_000
 _MOMENT: Final = pd.Timedelta(hours=6)
+_SQUEEZED: Final = 2.0
+"""Times that an ended definition may stretch an axis before it is left outside."""
+_ABOVE: Final = 0.08
+"""Room above and below, of the height that is drawn."""
 
 
 def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) -> go.Figure:
@@ -67,6 +71,23 @@ def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) 
     if marks:
         traces.insert(0, rules(marks))
     return base_figure(traces, **_layout(lines, metric, marks, over_releases))
+
+
+def find_fitted(lines: Sequence[Line]) -> Sequence[Line]:
+    """Give the lines that the axes are laid out for.
+
+    All of them, but for an ended definition beside which its heir would be squeezed flat.
+    """
+    breaks = [one.at for line in lines for one in line.breaks]
+    if not breaks:
+        return lines
+    heirs = [line for line in lines if line.levels["started_at"].max() >= max(breaks)]
+    return heirs if _reach(lines) > _SQUEEZED * _reach(heirs) else lines
+
+
+def _reach(lines: Sequence[Line]) -> float:
+    values = _values(lines)
+    return max(values) - min(values)
 
 
 def _x(frame: pd.DataFrame, over_releases: bool) -> list[Any]:
@@ -275,6 +296,11 @@ def describe_change(point: ChangePoint, line: Line, metric: Metric) -> str:
 def _layout(
     lines: Sequence[Line], metric: Metric, marks: Sequence[Mark], over_releases: bool
 ) -> dict[str, Any]:
+    fitted = find_fitted(lines)
+    first, last = _edges(fitted)
+    upright = upright_axis(metric, _values(fitted))
+    if fitted is not lines:
+        upright["range"] = _upright_range(fitted, is_from_zero="rangemode" in upright)
     return {
         "height": _HEIGHT,
         "margin": {"l": compute_height(metric.unit), "r": 8, "t": 28 if marks else 12, "b": _BELOW},
@@ -284,11 +310,18 @@ def _layout(
         "clickmode": "event+select",
         "dragmode": "pan",
         "shapes": [shape for line in lines for shape in _places(line, metric, over_releases)],
-        "annotations": list(labels(marks, *_edges(lines))) if marks else [],
-        "xaxis": _axis(lines, over_releases),
-        "yaxis": upright_axis(metric, _values(lines)),
+        "annotations": list(labels([m for m in marks if m.at >= first], first, last)),
+        "xaxis": _axis(lines if over_releases else fitted, over_releases),
+        "yaxis": upright,
         **({"yaxis2": AXIS} if marks else {}),
     }
+
+
+def _upright_range(lines: Sequence[Line], *, is_from_zero: bool) -> list[float]:
+    values = _values(lines)
+    low, high = (0.0 if is_from_zero else min(values)), max(values)
+    room = _ABOVE * (high - low) or _ABOVE * abs(high) or 1.0
+    return [low - room, high + room]
 
 
 def _values(lines: Sequence[Line]) -> list[float]:
