@@ -14,6 +14,7 @@ from hybridwatch.cli.subjects import (
     chosen,
     takes_build,
     takes_line,
+    takes_profile,
     takes_scenarios,
     takes_second_look,
 )
@@ -45,6 +46,7 @@ from hybridwatch.system.stopping import stoppable
     help="After this time nothing more is measured.",
 )
 @takes_second_look
+@takes_profile
 @takes_results("Folder that gets records, verdicts and nights.")
 @click.option(
     "--asv-config",
@@ -60,6 +62,7 @@ def command(
     line: str | None,
     hours: float,
     second_look: bool,
+    profile: bool,
     results: Path,
     asv_config: Path | None,
     policy: Policy,
@@ -93,6 +96,7 @@ def command(
         seconds=hours * 3600,
         line=line,
         second_look=second_look,
+        profile=profile,
     )
     with stoppable():
         folder, findings = hold(plan, datetime.now(UTC).date(), say)

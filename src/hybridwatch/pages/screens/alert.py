@@ -45,6 +45,7 @@ from hybridwatch.pages.screens.histories import (
     machine_notices,
     with_machine,
 )
+from hybridwatch.pages.screens.profile import profile_section
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import (
     NOBODY,
@@ -87,13 +88,14 @@ def alert_page(
     """Tell everything about one alert, below the ways to others."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = own_report(alert, entry)
-    text = alert_text(alert, report)
+    text, opened = alert_text(alert, report), alert.opened_by.run_id
     blocks = (
         Filters((picked,)),
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
         *machine_notices(alert, source),
         *_death(alert, report),
+        *profile_section(subject.testbed, (alert.bad.run_id, opened), source),
         *suspects_section(alert, source),
         *history_section(alert, source),
         *_evidence(alert, entry, report),
