@@ -8,7 +8,7 @@
 #   SOURCE         instead of both: a checkout of vLLM at the pull request, with tags, or a wheel of it;
 #                  the release that it comes from is the baseline
 #   SCENARIOS      ids and groups, as `expected` in gate.toml   [smoke]
-# Leaves bundle/records and bundle/pull-request.txt.
+# Leaves bundle/records, bundle/pull-request.txt, and bundle/profiles of what got slower.
 set -euo pipefail
 source=${SOURCE:+$(realpath "$SOURCE")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,7 +26,7 @@ if [[ $source ]]; then
     .venv/bin/hybridwatch try "$source" "${scenarios[@]}" --line "pr-$PULL_REQUEST" --results bundle || test $? -eq 1
 else
     .venv/bin/hybridwatch run "${scenarios[@]}" --build "$baseline" --build "$contender" \
-        --line "pr-$PULL_REQUEST" --results bundle || test $? -eq 1
+        --line "pr-$PULL_REQUEST" --profile --results bundle || test $? -eq 1
 fi
 # In GitHub Actions with annotations, which no record can forge.
 .venv/bin/hybridwatch gate --results bundle ${GITHUB_ACTIONS:+--github}

@@ -17,7 +17,9 @@ from hybridwatch.integrations.github import record_bundle
 from hybridwatch.integrations.github.record_bundle import NUMBER_FILE, unpack
 from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.store import list_records, read_run, write_run
+from hybridwatch.records.store.profiles import find_profile, read_profile
 from tests.builders import a_run
+from tests.stacks import BUSY, put_profile
 
 RUN = a_run({"accuracy.recall": "110"}, {"accuracy.recall": "111"})
 RECORD = "records/epyc-4c/20260301T120000Z-x-1f0a9c3e.json"
@@ -51,6 +53,21 @@ def test_a_bundle_of_ours_becomes_a_results_folder(packed, tmp_path) -> None:
     assert read_run(record) == RUN
 
 
+def test_a_profile_comes_along(packed, tmp_path) -> None:
+    put_profile(tmp_path / "measured", RUN)
+    write_run(tmp_path / "measured", RUN)
+    unpack(packed(), tmp_path / "new")
+    assert read_profile(find_profile(tmp_path / "new", RUN.testbed.id, RUN.id)) == tuple(
+        map(list, BUSY)
+    )
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"no stack\n")])
+def test_a_profile_that_is_none_is_refused(packed, tmp_path, content) -> None:
+    with pytest.raises(GithubError, match=r"x\.folded\.gz: cannot be read"):
+        unpack(packed(**{"profiles/epyc-4c/x.folded.gz": content}), tmp_path / "new")
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -65,6 +82,9 @@ def test_a_bundle_of_ours_becomes_a_results_folder(packed, tmp_path) -> None:
         "records\\epyc-4c\\evil.json",
         "records/epyc 4c/evil.json",
         "records/..",
+        "profiles/epyc-4c/evil.json",
+        "profiles/evil.folded.gz",
+        "records/epyc-4c/evil.folded.gz",
         "records/epyc-4c/deeper/",
         "elsewhere/",
         "conftest.py",

@@ -4,7 +4,7 @@
 where a slow-down many times the margin would have passed unseen, silence reads as "all is well".
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -13,6 +13,7 @@ from typing import Final
 from hybridwatch.analysis.cause import TYPICAL, Area, Cause, causes_in, find_area
 from hybridwatch.analysis.detection import KnownBad, complaints_about
 from hybridwatch.analysis.gate import GateResult, consequence, gate_all, list_names
+from hybridwatch.analysis.growth import Growth
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import Kind, Metric
@@ -169,6 +170,7 @@ class ChangeReview:
         controls: Known-bad controls, red on purpose: what they show is whether the suite sees.
         left_out: What was not judged and stops nothing, though it is not to be taken for green.
         now: When it was judged, with a time zone; ``None`` where no one needs ages.
+        grown: What takes more of the engine's time, by the contender's run, where it was sampled.
     """
 
     reports: tuple[Report, ...]
@@ -177,6 +179,7 @@ class ChangeReview:
     controls: tuple[KnownBad, ...] = ()
     left_out: tuple[Absent, ...] = ()
     now: datetime | None = None
+    grown: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)
 
     @property
     def gate(self) -> GateResult:

@@ -114,6 +114,7 @@ VERBS: Final[Mapping[str, str]] = {
     "records": "List the stored runs.",
     "compare": "Compare two sides and show every verdict.",
     "explain": "Compute a stored verdict again and show the steps to it.",
+    "profile": "Name the functions that take more of the time.",
     "detect": "Find the change points of a history in a CSV.",
     "gate": "Pass or fail: exit status 1 on bad news.",
     "comment": "Write one comment and a check on a pull request.",
@@ -152,7 +153,7 @@ _TOGETHER: Final[Mapping[str, str]] = {
 
 EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("try", "bisect", "run", "controls", "oracle", "engine", "releases"), "measure"
+        ("try", "bisect", "run", "profile", "controls", "oracle", "engine", "releases"), "measure"
     ),
     **dict.fromkeys(("comment", "answer", "suspects"), "github"),
     **dict.fromkeys(("serve", "token"), "api"),

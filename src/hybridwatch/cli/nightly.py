@@ -15,6 +15,7 @@ from hybridwatch.cli.subjects import (
     chosen,
     takes_build,
     takes_line,
+    takes_profile,
     takes_scenarios,
     takes_second_look,
 )
@@ -46,6 +47,7 @@ from hybridwatch.system.stopping import stoppable
     help="After this time nothing more is measured.",
 )
 @takes_second_look
+@takes_profile
 @takes_results("Folder that gets records, verdicts and nights.")
 @click.option(
     "--asv-config",

@@ -26,6 +26,7 @@ from hybridwatch.cli.subjects import (
     takes_documents,
     takes_line,
     takes_phases,
+    takes_profile,
     takes_scenarios,
     takes_second_look,
     with_counts,
@@ -59,11 +60,12 @@ from hybridwatch.measurement.session_request import (
 )
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.orchestration.nightly.checkout import second_look_here
+from hybridwatch.orchestration.nightly.profiling import profile_slower
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import check_writable
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
+from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
@@ -78,7 +80,8 @@ class RunOptions:
     ``trials`` are timed ones a side, at the first look if there are several; ``line`` is that of
     the last build. ``staged``, phases are made one after the other of all scenarios, whatever the
     question. Timed trials are spread over ``starts`` of each engine; ``second_look``, times that
-    changed are measured again (``analysis/second_look.py``).
+    changed are measured again (``analysis/second_look.py``); ``profile``, what got slower is
+    sampled at the end.
     """
 
     labels: tuple[str, ...]
@@ -94,6 +97,7 @@ class RunOptions:
     line: str | None = None
     second_look: bool = True
     starts: int | None = None
+    profile: bool = False
 
     @property
     def wanted_phases(self) -> tuple[Phase, ...]:
@@ -357,6 +361,7 @@ class _ScenarioMeasurer:
     "[default: as the scenario counts, else 1]",
 )
 @takes_second_look
+@takes_profile
 @click.option(
     "--resume",
     is_flag=True,
@@ -383,6 +388,10 @@ def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **optio
         console.print(as_text(f"left out: {left_out}"))
     try:
         outcomes, lost = measure_scenarios(named, wanted, results, console)
+        if wanted.profile:
+            with stoppable():
+                for one in outcomes:
+                    profile_slower(one.report, one.run, results, partial(say, err=True))
     except KeyboardInterrupt:
         words = [word for word in sys.argv[1:] if word != "--resume"]
         line = f"go on with: {program()} {shlex.join([*words, '--resume'])}"

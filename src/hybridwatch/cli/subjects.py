@@ -131,6 +131,12 @@ takes_second_look: Final = click.option(
     help="Measure times again, on new engines, before they are called changed.  [default: on]",
 )
 """Gives a verb the argument ``second_look``."""
+takes_profile: Final = click.option(
+    "--profile",
+    is_flag=True,
+    help="When all is measured, sample both engines of what got slower, and name the functions.",
+)
+"""Gives a verb the argument ``profile``."""
 
 BRIEF_TRIALS: Final = {"contract": 1, "performance": 2, "host_sync": 1, "starts": 1}
 """Trials of a side at the most. A broken rule shows in one; times get no verdict from two or from

@@ -97,6 +97,11 @@ class EngineServer(Stopped):
         """The engines behind the address: this one."""
         return (self,)
 
+    @property
+    def pid(self) -> int:
+        """A process from which all of the engine's descend."""
+        return self._process.pid
+
     def require_running(self) -> None:
         """Nothing while the process lives, whether it answers already or not."""
         status = self._process.exit_status

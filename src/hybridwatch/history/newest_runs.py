@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from hybridwatch.analysis.freshness import (
     gaps,
     what_counts,
 )
+from hybridwatch.analysis.growth import Growth, find_growth
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
@@ -27,6 +29,7 @@ from hybridwatch.records.identity import compares_releases, is_release, name_lin
 from hybridwatch.records.role import Role, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
+from hybridwatch.records.store.profiles import find_profile, read_profile
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
 
@@ -52,7 +55,8 @@ def findings_for(
     if records:
         one = judge_named(records, results, policy, options)
         untimed = [_absent(one.contender.run, "")] if one.is_alone else []
-        return _findings([one.report], policy, now, left_out=tuple(_unpaired(untimed)))
+        left_out = tuple(_unpaired(untimed))
+        return _findings([one.report], policy, now, results, left_out=left_out)
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
     from hybridwatch.database.heads import read_newest  # a named record needs no database
@@ -81,7 +85,18 @@ def findings_for(
         absent += [_of_gap(gap) for gap in _gaps(runs, pins, policy, now)]
     else:
         left_out.append(_ONLY_EXAMPLES)
-    return _findings(reports, policy, now, (*broken, *absent), left_out)
+    return _findings(reports, policy, now, results, (*broken, *absent), left_out)
+
+
+def read_grown(results: Path, reports: Sequence[Report]) -> dict[str, tuple[Growth, ...]]:
+    """Give what takes more of the engine's time, by the contender's run, where it was sampled."""
+    found = {}
+    for side in (report.contender for report in reports):
+        with suppress(RecordError):  # its page says so: a profile decides nothing
+            sides = read_profile(find_profile(results, side.testbed.id, side.run_id))
+            if sides is not None:
+                found[side.run_id] = find_growth(*sides)
+    return found
 
 
 def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
@@ -133,6 +148,7 @@ def _findings(
     reports: Sequence[Report],
     policy: Policy,
     now: datetime,
+    results: Path,
     absent: Sequence[Absent] = (),
     left_out: Sequence[Absent] = (),
 ) -> ChangeReview:
@@ -145,6 +161,7 @@ def _findings(
         controls=tuple(found for found in controls if found is not None),
         left_out=tuple(left_out),
         now=now,
+        grown=read_grown(results, reports),
     )
 
 

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Final
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview, Found, GatedComparison
+from hybridwatch.analysis.growth import growth_lines
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import ORDER, Comparison, Report, Side, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_text
@@ -128,6 +129,7 @@ def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     many = is_many(findings)
     yield TextPart(f"**{escape(render_title(findings), 1000)}**", "the verdict", 0)
     yield TextPart(render_rows(findings), "what changed", 1)
+    yield TextPart(_grown(findings, many=many), "where the time went", 2)
     if findings.blindness.spots and (findings.absent or findings.causes):
         # Else the first line is about it.
         unseen = escape(f"{_blind_sentence(findings)}.", 1000)
@@ -146,6 +148,19 @@ def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     yield TextPart(_next_steps(findings, ranked), "what to do next", 1)
     yield TextPart(_measured(findings.reports, many=many), "what was measured", 3)
     yield TextPart(_footer(findings.reports), "the footer", 1)
+
+
+def _grown(findings: ChangeReview, *, many: bool) -> str:
+    """Name the functions that take more of the engine's time, of each run that was sampled."""
+    sampled = [one for one in findings.reports if one.contender.run_id in findings.grown]
+    parts = []
+    for report in sampled[:_NAMED]:
+        place = f" in {code(findings.name_of(report))}" if many else ""
+        lines = growth_lines(findings.grown[report.contender.run_id], code)
+        parts.append(
+            "\n".join([f"**Where the time went{place}:**", "", *(f"- {x}" for x in lines)])
+        )
+    return "\n\n".join(parts)
 
 
 def _changes(findings: ChangeReview) -> Iterator[str]:

@@ -104,6 +104,11 @@ class GuardedProcess:
             raise
 
     @property
+    def pid(self) -> int:
+        """The guard's, from which all processes of the command descend."""
+        return self._process.pid
+
+    @property
     def exit_status(self) -> int | None:
         """``None`` while it runs."""
         return self._process.poll()

@@ -9,6 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
+from hybridwatch.analysis.growth import Growth, find_growth
 from hybridwatch.analysis.report import build_report
 from hybridwatch.records.run import Failure
 from hybridwatch.reports.escape import in_html
@@ -24,6 +25,7 @@ from tests.broken_engines import healthy, with_deaths
 from tests.builders import a_run, noisy
 from tests.findings import CASES, named
 from tests.situations import HOSTILE, SITUATIONS, broken
+from tests.stacks import BUSY
 
 OURS = {
     "a", "code", "details", "h2", "li", "ol", "p", "pre", "strong", "sub", "summary",
@@ -347,3 +349,25 @@ def test_report_without_numbers_comes_before_a_report_that_regressed() -> None:
     text = render(ChangeReview(reports)).text
     dead, slower = (text.index(f"Report on <code>smoke/{name}") for name in ("dead", "slower"))
     assert dead < slower
+
+
+def test_what_takes_more_time_is_named_where_it_was_sampled() -> None:
+    report = SITUATIONS["regression"]()
+    plain = ChangeReview((report,))
+    assert "Where the time went" not in render(plain).text
+    sampled = replace(plain, grown={report.contender.run_id: find_growth(*BUSY)})
+    text = render(sampled).text
+    assert "**Where the time went:**\n\n- +" in text
+    assert "of engine time in `busy (model.py:10)`, called by `step (core.py)`" in text
+    many = (named("regression", "smoke/dummy-run"), named("improvement", "smoke/other"))
+    text = render(replace(sampled, reports=many)).text
+    assert "**Where the time went in `smoke/dummy-run`:**" in text
+
+
+def test_a_function_with_a_hostile_name_stays_code() -> None:
+    report = SITUATIONS["regression"]()
+    grown = tuple(Growth(name, name, 0.1) for name in (HOSTILE, "`\n# x <b>"))
+    text = render(ChangeReview((report,), grown={report.contender.run_id: grown})).text
+    found = Elements(text)
+    assert {tag for tag, _ in found.found} <= OURS
+    assert not found.open

@@ -2,7 +2,8 @@
 
 ``python -m hybridwatch.integrations.github.record_bundle ZIP FOLDER`` unpacks it and prints the
 pull request that it claims to be about. It comes of a stranger's code, so only these are taken:
-``pull-request.txt`` (the number), ``records/<testbed>/<name>``, and of a search ``bisect.json``.
+``pull-request.txt`` (the number), ``records/<testbed>/<name>``, ``profiles/<testbed>/<name>``, and of
+a search ``bisect.json``.
 """
 
 import io
@@ -19,6 +20,7 @@ from hybridwatch.records.fields import MOST_UNZIPPED_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file, read_run
 from hybridwatch.records.store.layout import RECORDS
+from hybridwatch.records.store.profiles import PROFILE_SUFFIX, PROFILES, read_profile
 
 NUMBER_FILE: Final = "pull-request.txt"
 SEARCH_FILE: Final = "bisect.json"
@@ -35,6 +37,7 @@ _MOST_ZIPPED: Final = MOST_BYTES + 2**20
 _ENTRY: Final = b"PK\x01\x02"
 """How an entry of the list of files begins."""
 _MEBI: Final = 2**20
+_SUFFIXES: Final = {RECORDS: (RECORD_SUFFIX, BULK_SUFFIX), PROFILES: (PROFILE_SUFFIX,)}
 _DEPTH: Final = 3  # records/<testbed>/<name>
 _NUMBER: Final = re.compile(rb"[1-9]\d{0,8}\s*")
 
@@ -71,12 +74,13 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     """Refuse a name that the store would not have given, and whatever is no plain file."""
     name = entry.filename
     parts = PurePosixPath(name).parts
-    below = parts[:1] == (RECORDS,) and all(part == safe_name(part) for part in parts)
+    suffixes = _SUFFIXES.get(parts[0], ()) if parts else ()
+    below = bool(suffixes) and all(part == safe_name(part) for part in parts)
     if entry.is_dir():
         fits = below and name == "/".join(parts) + "/" and len(parts) < _DEPTH
     else:
         record = below and name == "/".join(parts) and len(parts) == _DEPTH
-        record = record and name.endswith((RECORD_SUFFIX, BULK_SUFFIX))
+        record = record and name.endswith(suffixes)
         plain = stat.S_IFMT(entry.external_attr >> 16) in {0, stat.S_IFREG}
         fits = plain and (record or name in {NUMBER_FILE, SEARCH_FILE})
     if not fits:
@@ -108,9 +112,13 @@ def _copy(source: IO[bytes], target: IO[bytes], room: int) -> int:
 def _check_records(folder: Path) -> None:
     for bulk in (folder / RECORDS).glob(f"*/*{BULK_SUFFIX}"):
         _check_bulk(bulk)
-    for record in list_records(folder):
+    profiles = (folder / PROFILES).glob(f"*/*{PROFILE_SUFFIX}")
+    for read, path in (
+        *((read_run, record) for record in list_records(folder)),
+        *((read_profile, profile) for profile in profiles),
+    ):
         try:
-            read_run(record)
+            read(path)
         except RecordError as error:
             raise GithubError(f"bundle: {error}") from error
 

@@ -24,6 +24,8 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE
 from hybridwatch.history.judge import both_sides, judge, save
+from hybridwatch.history.newest_runs import read_grown
+from hybridwatch.orchestration.nightly.profiling import profile_slower
 from hybridwatch.orchestration.nightly.suite import (
     BASELINE_VARIABLE,
     CONSOLE_VARIABLE,
@@ -67,6 +69,7 @@ class NightPlan:
         seconds: After so long nothing more is measured.
         line: The line of builds of what is watched, if it is stated.
         second_look: Whether times that changed are measured again, if there is time.
+        profile: Whether a run that got slower is sampled, if there is time.
     """
 
     scenarios: Sequence[str]
@@ -81,6 +84,7 @@ class NightPlan:
     seconds: float
     line: str | None = None
     second_look: bool = True
+    profile: bool = False
 
 
 def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
@@ -140,7 +144,8 @@ class _Night:
             except (HybridwatchError, OSError) as error:
                 first = str(error).partition("\n")[0]
                 absent.append(Absent(scenario, lost.get(scenario, first)))
-        return ChangeReview(tuple(reports), tuple(absent), self.plan.policy)
+        grown = read_grown(self.plan.results, reports)
+        return ChangeReview(tuple(reports), tuple(absent), self.plan.policy, grown=grown)
 
     def publish(self) -> None:
         """Make the dashboard's index, so that it opens at once, and the site of all nights."""
@@ -201,10 +206,14 @@ class _Night:
 
     def _report(self, scenario: str) -> Report:
         record = Path(self._receipt(scenario).read_text(encoding="utf-8"))
-        sides = both_sides(record, read_run(record))
+        run = read_run(record)
+        sides = both_sides(record, run)
         # What is stored must be had again from the records alone: without a policy.
         save(self.plan.results, judge(*sides, self.plan.results))
-        return judge(*sides, self.plan.results, self.plan.policy).report
+        report = judge(*sides, self.plan.results, self.plan.policy).report
+        if self.plan.profile and time.monotonic() < self.deadline:
+            profile_slower(report, run, self.plan.results, self.say)
+        return report
 
     def _receipt(self, scenario: str) -> Path:
         return self.folder / f"{safe_name(scenario)}.record"

@@ -44,6 +44,7 @@ from hybridwatch.pages.screens.histories import (
     machine_notices,
     with_machine,
 )
+from hybridwatch.pages.screens.profile import profile_section
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import (
     NOBODY,
@@ -102,6 +103,7 @@ def alert_page(
         *_again(report),
         *machine,
         *_death(alert, report),
+        *profile_section(subject.testbed, (alert.bad.run_id, alert.opened_by.run_id), source),
         *suspects_section(alert, found, source),
         *history_section(alert, source),
         *_evidence(alert, entry, report),
