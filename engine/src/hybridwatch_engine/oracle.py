@@ -14,6 +14,7 @@ import json
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from hybridwatch_engine.grammars import grammar_reader
@@ -39,6 +40,36 @@ class EngineOracle:
         self._model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager"
         ).eval()
+        self._adapter = ""
+        self._replaced: list[tuple[Any, Any]] = []
+
+    def wear(self, adapter: str) -> None:
+        """Add the product of an adapter to the weights, in place of the one before; "" for none.
+
+        ``adapter`` is a folder next to the model's, in PEFT's format.
+        """
+        if adapter == self._adapter:
+            return
+        for weight, own in self._replaced:
+            weight.copy_(own)
+        self._adapter, self._replaced = adapter, []
+        for weight, product in self._products(adapter):
+            self._replaced.append((weight, weight.clone()))
+            weight.add_(product)
+
+    def _products(self, adapter: str) -> Iterator[tuple[Any, Any]]:
+        """Yield each weight that an adapter changes, and what is added to it."""
+        from safetensors.torch import load_file
+
+        if not adapter:
+            return
+        folder = Path(self._folder).parent / adapter
+        config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+        factors, weights = load_file(folder / "adapter_model.safetensors"), self._model.state_dict()
+        for name in (key for key in factors if ".lora_A." in key):
+            weight = name.removeprefix("base_model.model.").replace(".lora_A", "")
+            product = factors[name.replace("lora_A", "lora_B")] @ factors[name]
+            yield weights[weight], product * (config["lora_alpha"] / config["r"])
 
     def answer(self, prompt: Ids, length: int, draft: Ids, params: Params) -> dict[str, Any]:
         """Answer a prompt.
@@ -54,11 +85,12 @@ class EngineOracle:
             with logarithms of what bias and penalties make of them.
         """
         draft, outputs = draft[:length], params.get("structured_outputs")
+        bias = params.get("logit_bias", {})
         while True:
             if missing := length - len(draft):
                 # Drafts that know no grammar are wrong at once, so none are computed for one.
-                more = [0] * missing if outputs else self._drafted(prompt + draft, missing)
-                draft = draft + more
+                drafted = [0] * missing if outputs else self._drafted(prompt + draft, missing, bias)
+                draft = draft + drafted
             logits = self._logits(prompt + draft[:-1])[len(prompt) - 1 :]
             if outputs:
                 reader = grammar_reader(self._folder, logits.shape[-1])
@@ -141,7 +173,7 @@ class EngineOracle:
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
         return text
 
-    def _drafted(self, text: Ids, length: int) -> Ids:
+    def _drafted(self, text: Ids, length: int, bias: Mapping[str, float]) -> Ids:
         with self._torch.inference_mode():
             ids = self._torch.tensor([text])
             generated = self._model.generate(
@@ -150,6 +182,7 @@ class EngineOracle:
                 max_new_tokens=length,
                 do_sample=False,
                 eos_token_id=None,
+                sequence_bias={(int(token),): value for token, value in bias.items()} or None,
             )
         found: Ids = generated[0, len(text) :].tolist()
         return found
@@ -163,6 +196,7 @@ def answers_of(oracle: EngineOracle, waves: Sequence[dict[str, Any]]) -> list[di
         talks = before if wave["continues"] else [[] for _ in wave["requests"]]
         before = []
         for talk, request in zip(talks, wave["requests"], strict=True):
+            oracle.wear(request.get("adapter", ""))
             prompt, params = talk + request["prompt"], request.get("sampling_params", {})
             draft = request.get("draft", [])
             answer = oracle.answer(prompt, request["max_tokens"], draft, params)

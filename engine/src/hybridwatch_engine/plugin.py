@@ -38,6 +38,7 @@ def register() -> None:
         from hybridwatch_engine.cpu.kernels.install import speculation_kernels
         from hybridwatch_engine.cpu.platform_gaps import (
             choice_without_triton,
+            half_states,
             unpacked_conv_weights,
         )
 
@@ -45,6 +46,7 @@ def register() -> None:
         sleeping_ranks().install()
         choice_without_triton().install()
         unpacked_conv_weights().install()
+        half_states().install()
         speculation_kernels().install()
         mended = cpu_speculative_states.FIX.header.id
         if switchboard().states()[mended] == "lacking":

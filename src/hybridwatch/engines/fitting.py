@@ -110,6 +110,13 @@ def find_draft(scenario: Scenario, models: Path) -> Path | None:
     return model_folder(scenario, speculation.model, models, "engine.speculation.model")
 
 
+def find_adapters(scenario: Scenario, models: Path) -> tuple[Path, ...]:
+    """Find the folders of the adapters that a scenario's requests may name."""
+    key = "engine.lora_modules"
+    named = scenario.engine.lora_modules
+    return tuple(model_folder(scenario, name, models, key) for name in named)
+
+
 def model_folder(scenario: Scenario, name: str, models: Path, key: str = "model") -> Path:
     """Find a model of ours, or of the home; messages name the scenario's ``key``."""
     places = layers(models)

@@ -57,6 +57,7 @@ class Launch:
         tokenizer: Its folder; None for the model's own.
         own: Folders of the user's own fixes and faults, by the setting that names them.
         draft: Folder of the model that drafts; None where it is in the target's folder.
+        adapters: Folders of ``engine.lora_modules``.
         gpus: What its processes may use, as CUDA numbers them along the PCI bus.
         memory_share: Share of a GPU's memory that it may take; None for its own default.
         hash_seed: What Python's hashes are drawn from; None for another draw at each start.
@@ -74,6 +75,7 @@ class Launch:
     accelerator: str = "cpu"
     tokenizer: Path | None = None
     draft: Path | None = None
+    adapters: tuple[Path, ...] = ()
     own: Mapping[str, Sequence[str]] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
     memory_share: float | None = None
@@ -126,6 +128,9 @@ class Launch:
         arguments = [
             word for name, value in options.items() for word in (f"--{name}", value) if word
         ]
+        if self.adapters:
+            named = (f"{folder.name}={folder}" for folder in self.adapters)
+            arguments += ["--enable-lora", "--lora-modules", *named]
         server = python_command("-m", "hybridwatch_engine.serve", python=self.python)
         return [*server, *arguments, "--disable-uvicorn-access-log"]
 
@@ -179,10 +184,14 @@ def _own_flags(engine: EngineArgs) -> dict[str, str]:
         "max-num-batched-tokens": engine.max_num_batched_tokens,
         "scheduling-policy": engine.scheduling_policy,
         "mamba-cache-mode": engine.mamba_cache_mode,
+        "mamba-cache-dtype": engine.mamba_cache_dtype,
+        "kv-cache-dtype": engine.kv_cache_dtype,
         "mamba-ssm-cache-dtype": engine.mamba_ssm_cache_dtype,
         "mamba-block-size": engine.mamba_block_size,
         "prefix-match-unit": engine.prefix_match_unit,
         "replayssm-buffer-len": engine.replayssm_buffer_len,
+        "max-loras": engine.max_loras,
+        "max-lora-rank": engine.max_lora_rank,
         "num-gpu-blocks-override": engine.num_gpu_blocks_override,
         "block-size": engine.block_size,
         **{

@@ -98,6 +98,7 @@ def _asked(waves: Waves, drafts: Drafts, trial: int) -> list[dict[str, Any]]:
         for request in wave.requests:
             draft = list(known.pop(0).tokens[request.echoed :]) if known else []
             asked = {"prompt": request.prompt, "max_tokens": request.max_tokens, "draft": draft}
-            requests.append({**asked, "sampling_params": request.sampling_params.as_written()})
+            params = request.sampling_params.as_written()
+            requests.append({**asked, "sampling_params": params, "adapter": request.adapter})
         found.append({"continues": wave.continues, "requests": requests})
     return found

@@ -41,7 +41,7 @@ class Reply(NamedTuple):
 def build_body(request: PlannedRequest, model: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Write a request for ``/v1/completions``; ``wanted`` is added, such as ``WANTED``."""
     body: dict[str, Any] = {
-        "model": model,
+        "model": request.adapter or model,
         "prompt": request.prompt,
         "max_tokens": request.max_tokens,
         "temperature": request.temperature or 0,

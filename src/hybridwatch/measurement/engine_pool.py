@@ -17,6 +17,7 @@ from hybridwatch.engines.fitting import (
     Arrangement,
     arrange,
     find_checkpoint,
+    find_adapters,
     find_draft,
     on_usual_runner,
 )
@@ -140,6 +141,7 @@ class EnginePool:
             accelerator=spec.accelerator,
             tokenizer=model.tokenizer,
             draft=find_draft(self.scenario, self.models),
+            adapters=find_adapters(self.scenario, self.models),
             own={**own_settings(), **self.plugin_settings},
             planted=_faults_at_start(side),
             hash_seed=self._first_draw if self.apart else None,

@@ -51,7 +51,7 @@ def checked(
     oracle = load(find_path(home, scenario.answered_by))
     if oracle is None or number >= len(oracle.trials):
         return Checked(answered)
-    wrong = _wrong(waves, answered, oracle.trials[number], scenario.engine.dtype)
+    wrong = _wrong(waves, answered, oracle.trials[number], _bound(scenario))
     if wrong is None:
         why = _OUTDATED.format(model=scenario.model, scenario=scenario.answered_by)
         return Checked(answered, unsupported={WRONG_ANSWERS: why})
@@ -62,11 +62,16 @@ def checked(
     return Checked(marked, (Sample(WRONG_ANSWERS, (float(sum(wrong)),)),))
 
 
+def _bound(scenario: Scenario) -> float:
+    """Give the nats that rounding may account for."""
+    return scenario.expect.oracle_within or near_tie_within({scenario.engine.dtype})
+
+
 def _wrong(
     waves: Sequence[PlannedWave],
     answered: Sequence[Completion],
     right: Sequence[Completion],
-    dtype: str,
+    bound: float,
 ) -> tuple[bool, ...] | None:
     """Say of each answer whether it is wrong; of one that no oracle can know, it is not."""
     planned = [(wave, request) for wave in waves for request in wave.requests]
@@ -80,7 +85,7 @@ def _wrong(
         [answered[at] for at in known],
         [right[at] for at in known],
         [not planned[at][0].continues for at in known],
-        near_tie_within({dtype}),
+        bound,
     )
     if found is None:
         return None
@@ -105,7 +110,7 @@ def wrong_answers(
 ) -> Iterator[WrongAnswer]:
     """Have an engine answer every trial that an oracle has; it is as its side of the pool is."""
     scenario = trial.scenario
-    bound = near_tie_within({scenario.engine.dtype})
+    bound = _bound(scenario)
     for number, right in enumerate(trials):
         trial.pool.make_ready(trial.side)
         now = replace(trial, number=number)

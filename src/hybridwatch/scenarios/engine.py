@@ -21,6 +21,9 @@ _OF_PARTS: Final = frozenset({"PIECEWISE", "FULL_AND_PIECEWISE"})
 """Graph modes with graphs of a model's parts, which only a compiled model has."""
 
 
+_StateType = Literal["float32", "float16", "bfloat16"]
+
+
 class Speculation(Part):
     """Which tokens are proposed to the engine ahead of time (vLLM's ``speculative_config``).
 
@@ -74,6 +77,9 @@ class EngineArgs(Part):
         cudagraph_mode: Which batches replay a graph (``vllm.config.CUDAGraphMode``).
         cudagraph_capture_sizes: Batch sizes with a graph, ascending; empty with mode ``NONE``.
         mamba_cache_mode: Which Mamba states the prefix cache keeps.
+        mamba_cache_dtype: Type of the Mamba layers' states; ``mamba_ssm_cache_dtype`` is that of
+            the recurrent ones alone.
+        kv_cache_dtype: Type of attention's keys and values.
         mamba_block_size: Tokens of a block of the Mamba layers' cache, a multiple of 8.
         prefix_match_unit: A prefix is found at multiples of so many tokens, also within a block.
         enable_mamba_shared_prefix_checkpoint: With a draft head, whether a state is kept where two
@@ -84,6 +90,9 @@ class EngineArgs(Part):
             recurrent state when the buffer is full, not in each step (ReplaySSM, vllm#48018).
         replayssm_buffer_len: Tokens whose inputs are kept; the release's own 16 if None.
         async_scheduling: Whether a step is scheduled before the one before has ended.
+        lora_modules: Folders of ``models/`` with adapters (LoRA), each served under its own name.
+        max_loras: Adapters in one step; the release's own 1 if None.
+        max_lora_rank: The largest rank of an adapter; the release's own 16 if None.
         data_parallel_size: Ranks that have requests of their own and step together.
         tensor_parallel_size: Ranks that share each layer, its heads and its recurrent state too.
         pipeline_parallel_size: Stages that the layers are shared out to, in their order.
@@ -102,7 +111,9 @@ class EngineArgs(Part):
     scheduling_policy: Literal["fcfs", "priority"] | None = None
     enable_prefix_caching: bool | None = None
     mamba_cache_mode: Literal["none", "align", "all"] | None = None
-    mamba_ssm_cache_dtype: Literal["float32", "float16"] | None = None
+    mamba_cache_dtype: _StateType | None = None
+    mamba_ssm_cache_dtype: _StateType | None = None
+    kv_cache_dtype: Literal["bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"] | None = None
     prefix_cache_retention_interval: Annotated[int, Field(ge=0)] | None = None
     mamba_block_size: Annotated[int, Field(ge=8, multiple_of=8)] | None = None
     prefix_match_unit: Tokens | None = None
@@ -113,6 +124,11 @@ class EngineArgs(Part):
     num_gpu_blocks_override: Count | None = None
     block_size: Tokens | None = None
     async_scheduling: bool | None = None
+    lora_modules: tuple[Annotated[str, Field(pattern=r"^[\w.-]+$")], ...] = Field(
+        default=(), strict=False
+    )
+    max_loras: Count | None = None
+    max_lora_rank: Literal[1, 8, 16, 32, 64, 128, 256, 320, 512] | None = None
     data_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 1
     tensor_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = None
     pipeline_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = None
@@ -154,6 +170,13 @@ def contradictions_of_workers(engine: EngineArgs) -> Iterator[Contradiction]:
             yield f"engine.{key}", f"expected 1 with data_parallel_size {several}, found {size}"
         if size > 1 and engine.disaggregated:
             yield f"engine.{key}", f"expected 1 with disaggregated = true, found {size}"
+
+
+def contradictions_of_adapters(engine: EngineArgs) -> Iterator[Contradiction]:
+    """Yield each key of adapters that an engine without any has."""
+    for key in ("max_loras", "max_lora_rank"):
+        if not engine.lora_modules and (found := getattr(engine, key)) is not None:
+            yield f"engine.{key}", f"expected only with lora_modules, found {found}"
 
 
 def contradictions_of_replayssm(engine: EngineArgs) -> Iterator[Contradiction]:

@@ -99,6 +99,7 @@ class PlannedRequest:
         rank: Data-parallel rank that gets it; None when the engine shall choose.
         delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
         at_step: Engine step of the wave before which it comes, when the wave arrives by steps.
+        adapter: One of ``engine.lora_modules``; empty for the model alone.
         abort_at_step: The one before which its client goes away; None for one that is answered.
         streamed: Whether its answer comes chunk by chunk.
     """
@@ -114,6 +115,7 @@ class PlannedRequest:
     n: int = 1
     priority: int = 0
     sampling_params: SamplingParams = DEFAULT_PARAMS
+    adapter: str = ""
     streamed: bool = False
 
     @property
@@ -231,6 +233,7 @@ def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]
             n=wave.n,
             priority=wave.find_priority(at),
             sampling_params=wave.find_params(at),
+            adapter=wave.find_adapter(at),
         )
         for at, (prompt, output, delay) in enumerate(zip(prompts, outputs, delays, strict=True))
     )

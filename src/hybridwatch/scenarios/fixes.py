@@ -30,7 +30,7 @@ MECHANISMS: Final = (
     *("slot lifetime", "block table", "condense and move", "conv window", "chunk boundary"),
     *("prefix hit", "preemption", "resume", "accepted counts", "draft rows", "padding"),
     *("dummy runs", "transfer", "scheduler budget", "sampler", "answer end", "dtype", "speed"),
-    "host sync",
+    *("host sync", "adapter"),
 )
 """What can be wrong in an engine, in the order of tables."""
 

@@ -163,6 +163,7 @@ class Wave(Part):
     sampling_seed: Seed | None = None
     n: Annotated[int, Field(ge=1, le=16)] = 1
     sampling_params: tuple[SamplingParams, ...] = Field(default=(), strict=False)
+    adapters: tuple[str, ...] = Field(default=(), strict=False)
     priority: Priority = 0
     continues: bool = False
     again: bool = False
@@ -199,6 +200,10 @@ class Wave(Part):
         """What else a request asks of its answer."""
         params = self.sampling_params or (DEFAULT_PARAMS,)
         return params[request % len(params)]
+
+    def find_adapter(self, request: int) -> str:
+        """The adapter that a request names; empty for none."""
+        return self.adapters[request % len(self.adapters)] if self.adapters else ""
 
     def find_prefix(self, request: int) -> int:
         """Tokens of the shared prefix of a request."""

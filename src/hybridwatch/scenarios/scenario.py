@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from hybridwatch.metrics import Direction, Kind, Metric, find_metric
 from hybridwatch.scenarios.engine import (
     EngineArgs,
+    contradictions_of_adapters,
     contradictions_of_graphs,
     contradictions_of_replayssm,
     contradictions_of_workers,
@@ -84,6 +85,8 @@ class Expect(Part):
     Attributes:
         exactly: Metrics without noise (exact and count) with their only right value.
         at_least: Metrics that are better when higher, with their lower bound.
+        oracle_within: Nats that the logarithms of an answer may be off the oracle's; None for
+            rounding in ``engine.dtype``.
         replayed_layers: Of what is not replayed a contract trial would prove nothing.
     """
 
@@ -91,6 +94,7 @@ class Expect(Part):
     at_least: Mapping[MetricId, float] = Field(default_factory=dict)
     replayed_layers: Mapping[RecurrentKind, Count] = Field(default_factory=dict)
     decoding_rows: Count | None = None
+    oracle_within: Annotated[float, Field(gt=0, le=0.5)] | None = None
 
 
 _Release = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", description="a release such as 0.23.0")]
@@ -235,6 +239,7 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from contradictions_of_graphs(scenario.engine)
     yield from contradictions_of_replayssm(scenario.engine)
     yield from contradictions_of_workers(scenario.engine)
+    yield from contradictions_of_adapters(scenario.engine)
     if scenario.since and scenario.until and not scenario.starts_on(scenario.until):
         wanted = f"since ({scenario.since}) or a later release"
         yield "until", f"expected {wanted}, found {scenario.until}"
@@ -323,6 +328,9 @@ def _contradictions_of_scheduling(scenario: Scenario) -> Iterator[Contradiction]
         if own is not None and (wave.token_budget or 0) > own:
             most = f"at most engine.max_num_batched_tokens ({own})"
             yield f"{key}.token_budget", f"expected {most}, found {wave.token_budget}"
+        for adapter in sorted({*wave.adapters} - {"", *engine.lora_modules}):
+            wanted = f'"" or one of engine.lora_modules {quoted(engine.lora_modules)}'
+            yield f"{key}.adapters", f"expected {wanted}, found {quoted(adapter)}"
         if wave.priority != 0 and engine.scheduling_policy != "priority":
             yield f"{key}.priority", 'expected only with engine.scheduling_policy "priority"'
 

@@ -21,6 +21,7 @@ from hybridwatch.scenarios.validation import (
 _REQUEST_KEYS: Final = (
     *("requests", "input_tokens", "output_tokens", "early_finish", "shared_prefix_tokens"),
     *("prefixes", "first_prefix", "text", "temperature", "sampling_seed", "n", "sampling_params"),
+    "adapters",
 )
 """Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 

@@ -22,8 +22,8 @@ from hybridwatch.scenarios.validation import explain, quoted
 
 _SAME: Final = (
     "dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "scheduling_policy",
-    "mamba_cache_mode", "mamba_ssm_cache_dtype", "block_size", "data_parallel_size",
-    "num_gpu_blocks_override",
+    "mamba_cache_mode", "mamba_cache_dtype", "mamba_ssm_cache_dtype", "kv_cache_dtype",
+    "block_size", "data_parallel_size", "num_gpu_blocks_override",
 )  # fmt: skip
 """Arguments that a scenario calls the same."""
 _SHORT: Final = {

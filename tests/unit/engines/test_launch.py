@@ -147,6 +147,27 @@ def test_replayssm_is_switched_on_only_where_a_scenario_asks_for_it():
     assert not any("replayssm" in name for name in plain)
 
 
+def test_adapters_are_served_under_the_names_of_their_folders():
+    folders = (Path("/models/one"), Path("/models/other"))
+    words = launched("curated/lora-adapters", "cpu", adapters=folders).command(80)
+    at = words.index("--lora-modules")
+    assert words[at - 1 : at + 3] == [
+        *("--enable-lora", "--lora-modules"),
+        *("one=/models/one", "other=/models/other"),
+    ]
+    assert words[words.index("--max-loras") + 1] == "3"
+    plain = options(launched("smoke/dummy-run", "cpu"))
+    assert not any("lora" in name for name in plain)
+
+
+def test_types_of_states_and_keys_are_vllms_words():
+    half = launched("curated/half-states", "cpu")
+    assert options(half)["mamba-ssm-cache-dtype"] == "float16"
+    types = {"mamba_cache_dtype": "bfloat16", "kv_cache_dtype": "fp8"}
+    found = options(replace(half, engine=half.engine.model_copy(update=types)))
+    assert (found["mamba-cache-dtype"], found["kv-cache-dtype"]) == ("bfloat16", "fp8")
+
+
 def test_a_connector_is_attached_only_where_a_scenario_asks_for_one():
     found = options(launched("reported/i53505-empty-connector", "cpu"))
     config = json.loads(found["kv-transfer-config"])

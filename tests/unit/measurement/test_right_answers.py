@@ -54,6 +54,20 @@ def test_mark_of_the_engine_itself_stays() -> None:
     assert check(answered).answered[0].is_wrong
 
 
+def test_a_scenario_can_widen_what_is_rounding() -> None:
+    """Of 0.006 and 0.06 nats off, the wider bound excuses the first alone."""
+    expect = SCENARIO.expect.model_copy(update={"oracle_within": 0.02})
+    wider = SCENARIO.model_copy(update={"expect": expect})
+    answered = list(kept(0))
+    for at, off in ((0, 0.006), (1, 0.06)):
+        moved = tuple(value - off for value in answered[at].logprobs)
+        answered[at] = replace(answered[at], logprobs=moved)
+    waves = list_trials(SCENARIO, 1)[0]
+    for scenario, count in ((SCENARIO, 2), (wider, 1)):
+        found = checked(home(), scenario, 0, waves, tuple(answered))
+        assert found.samples == (Sample(WRONG_ANSWERS, (float(count),)),)
+
+
 def test_without_an_oracle_nothing_is_counted(tmp_path) -> None:
     answered = kept(0)
     assert check(answered, folder=tmp_path) == (answered, (), {})

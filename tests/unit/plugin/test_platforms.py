@@ -26,6 +26,7 @@ OF_CPU = (
     "sleeping_ranks",
     "choice_without_triton",
     "unpacked_conv_weights",
+    "half_states",
     "speculation_kernels",
     "replay",
 )
@@ -50,6 +51,7 @@ def put_in(monkeypatch):
     monkeypatch.setattr(platform_gaps, "collectives", part("collectives"))
     monkeypatch.setattr(platform_gaps, "sleeping_ranks", part("sleeping_ranks"))
     monkeypatch.setattr(platform_gaps, "unpacked_conv_weights", part("unpacked_conv_weights"))
+    monkeypatch.setattr(platform_gaps, "half_states", part("half_states"))
     monkeypatch.setattr(platform_gaps, "choice_without_triton", part("choice_without_triton"))
     # The module itself needs PyTorch, which only engines have.
     kernels = {"speculation_kernels": part("speculation_kernels")}
@@ -94,6 +96,19 @@ def test_a_fault_of_the_start_is_in_before_the_start_is_timed(put_in, monkeypatc
     monkeypatch.setattr(planter, "planter", lambda: SimpleNamespace(plant=put_in.extend))
     started(monkeypatch, "cpu", replay=True, planted=["slow-start-2"])
     assert put_in.index("slow-start-2") < put_in.index("timed_start")
+
+
+@pytest.mark.parametrize(
+    ("asked", "backend"), [("float16", "gdn"), ("bfloat16", "gdn"), ("auto", "granitemoehybrid")]
+)
+def test_a_type_of_states_that_is_asked_for_is_kept(monkeypatch, asked, backend):
+    """Of another backend than gated delta nets' vLLM resets it to float32."""
+    cpu = SimpleNamespace(_cpu_mamba_backend=lambda _: "granitemoehybrid")
+    stand_in(monkeypatch, "vllm.platforms", cpu=cpu)
+    config = SimpleNamespace(cache_config=SimpleNamespace(mamba_ssm_cache_dtype=asked))
+    patches = platform_gaps.half_states.__wrapped__()
+    patches.install()
+    assert cpu._cpu_mamba_backend(config) == backend
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", "cuda"])

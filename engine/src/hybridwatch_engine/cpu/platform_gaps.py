@@ -1,6 +1,6 @@
 """What vLLM's CPU platform lacks besides kernels.
 
-Two collectives, weights left unpacked, and ``top_k`` and ``top_p`` where Triton is interpreted.
+Two collectives, weights left unpacked, states in half precision, and ``top_k`` and ``top_p`` where Triton is interpreted.
 
 Mixture-of-experts layers of a data-parallel engine send every token to every rank and back. vLLM's
 communicator for CPUs leaves the two operations out (``distributed/device_communicators``); gloo has
@@ -14,6 +14,9 @@ For the kernels of gated delta nets vLLM repacks every convolution weight as it 
 AMX up to 0.28.0, on any CPU with AVX512-BF16 from 0.29.0 to 0.31.0. The packer knows bfloat16 only,
 so a model in another type ends its engine there (``"causal_conv1d_fwd_kernel_impl" not implemented
 for 'Float'``). Mamba layers never read the packed form. 0.32.0 looks at the type itself.
+
+On a CPU with AVX512-BF16 vLLM resets the type of recurrent states to float32 in every model but
+those of gated delta nets, for whose kernels it does so. Mamba layers have none of these kernels.
 
 Where it finds Triton vLLM draws from the likeliest tokens by a kernel, which the interpreter cannot
 run (``'int' object has no attribute 'to'``), and else by operations of PyTorch.
@@ -45,6 +48,22 @@ def unpacked_conv_weights() -> PatchSet:
 
     name = "dispatch_cpu_unquantized_gemm"
     return PatchSet(*([Patch(utils, name, _bfloat16_only)] if hasattr(utils, name) else []))
+
+
+@cache
+def half_states() -> PatchSet:
+    """The patch, made once per process; nothing in a release that has no such function."""
+    from vllm.platforms import cpu
+
+    def keeping(original: Callable[[Any], str]) -> Callable[[Any], str]:
+        def _cpu_mamba_backend(config: Any) -> str:
+            asked = config.cache_config.mamba_ssm_cache_dtype
+            return "gdn" if asked in {"float16", "bfloat16"} else original(config)
+
+        return _cpu_mamba_backend
+
+    name = "_cpu_mamba_backend"
+    return PatchSet(*([Patch(cpu, name, keeping)] if hasattr(cpu, name) else []))
 
 
 @cache
