@@ -2,8 +2,8 @@
 
 ``python -m hybridwatch.integrations.github.record_bundle ZIP FOLDER`` unpacks it and prints the
 pull request that it claims to be about. It comes of a stranger's code, so only these are taken:
-``pull-request.txt`` (the number), ``records/<testbed>/<name>``, ``profiles/<testbed>/<name>``, and of
-a search ``bisect.json``.
+``pull-request.txt`` (the number), ``records/<testbed>/<name>``, ``profiles/<testbed>/<name>``,
+and of a search ``bisect.json``.
 """
 
 import io
