@@ -14,7 +14,7 @@ from hybridwatch.cli.subjects import takes_builds, takes_scenarios, with_counts
 from hybridwatch.cli.terminal import Console, progress
 from hybridwatch.engines.builds import BuildRequest, load_builds, parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.engines.fitting import misfit
+from hybridwatch.engines.fitting import find_model_runner, misfit
 from hybridwatch.engines.install import InstallState as Installed
 from hybridwatch.engines.install import state as state_of
 from hybridwatch.errors import BuildError, EngineError, LateEngineError
@@ -184,7 +184,7 @@ def _cell(place: _Place, state: CellState, **facts: object) -> ReleaseCell:
         {
             "scenario": scenario.id,
             "release": side.spec.release,
-            "runner": side.model_runner or RUNNERS[-1],
+            "runner": find_model_runner(scenario, side),
             "scenario_digest": digest(scenario),
             "state": state,
             "measured_at": datetime.now(UTC),

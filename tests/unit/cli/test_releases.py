@@ -64,6 +64,14 @@ def test_a_cell_has_what_is_not_as_expected_and_is_not_measured_twice(tmp_path, 
     assert [(one.state, one.trials) for one in cells_of(tmp_path)] == [(CellState.CLEAN, 2)]
 
 
+def test_a_cell_of_a_label_without_a_runner_names_the_one_that_ran(tmp_path, engine):
+    answers, _ = engine
+    for build in ("cpu-0.32.0", "cpu-0.27.1"):
+        answers += [contracts(0.0)]
+        call(tmp_path, PADDED, build=build)
+    assert [one.key[1:] for one in cells_of(tmp_path)] == [("0.32.0", "v2"), ("0.27.1", "v1")]
+
+
 def test_an_engine_that_does_not_come_up_is_an_answer_with_its_first_cause(tmp_path, engine):
     engine[0].append(EngineError("it ended", f"(EngineCore pid=7) {DYING}\nRuntimeError: dead"))
     call(tmp_path, PADDED)
