@@ -28,7 +28,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What a run compares; ``same`` of two sides of one build, which show how quiet it is."""
+    """What a run compares; ``same`` of two sides of one build: how quiet is the machine?"""
 
     scenario: str
     testbed: str

@@ -69,7 +69,7 @@ class GuardedProcess:
     The guard ends the whole group when we close its standard input, on purpose or by dying.
     ``environment`` comes on top of this process's own variables. ``stdin`` and ``stdout`` are
     descriptors; without them there is nothing to read, and the log gets the output. Once a stop was
-    requested (``system.stopping``), nothing new is started but a ``KeyboardInterrupt`` raised.
+    requested (``system.stopping``), it starts nothing and raises ``KeyboardInterrupt``.
     """
 
     def __init__(

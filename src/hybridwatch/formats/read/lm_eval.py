@@ -195,7 +195,7 @@ def _of_task(
     found = [samples for task_hash, samples in kept if task_hash == hashes.get(task)]
     if [*hashes.values()].count(hashes.get(task, "")) < 2:
         return found[0] if found else None
-    # Several tasks put the same questions and score it differently.
+    # Several tasks put the same questions and score them differently.
     named = [one for one in found if _DATE.sub("", one.path.stem) == f"samples_{task}"]
     if len(found) > 1 and len(named) != 1:
         names = ", ".join(one.path.name for one in found)
