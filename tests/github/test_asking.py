@@ -15,7 +15,7 @@ import pytest
 from hybridwatch.cli import answer as verb
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.integrations.github import answering, our_comment
-from hybridwatch.integrations.github.answering import Claim
+from hybridwatch.integrations.github.answering import CommentEvent
 from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess
 from hybridwatch.integrations.github.our_comment import (
     MOST_OPEN,
@@ -137,9 +137,7 @@ def hostile(hub: Hub, login: str) -> None:
     def ask(body: str) -> None:
         hub.comments.clear()
         comment = hub.add(body, login, "User")
-        claim = Claim(
-            comment=comment["id"], pull_request=NUMBER, author=comment["user"]["id"], body=body
-        )
+        claim = CommentEvent.model_validate(hub.event(comment))
         assert answering.take(client, REPOSITORY, claim, lambda: KNOWN, ()) is None
         assert all(method == "GET" for method, _, _ in hub.requests)
 

@@ -78,10 +78,10 @@ class RunOptions:
     """What is to be measured, of which builds, as the options of ``run`` say.
 
     ``trials`` are timed ones a side, at the first look if there are several; ``line`` is that of
-    the last build. ``staged``, phases are made one after the other of all scenarios, whatever the
-    question. Timed trials are spread over ``starts`` of each engine; ``second_look``, times that
-    changed are measured again (``analysis/second_look.py``); ``profile``, what got slower is
-    sampled at the end.
+    the last build. With ``staged`` phases are made one after the other of all scenarios. Timed
+    trials are spread over ``starts`` of each engine; with ``second_look`` times that changed are
+    measured again (``analysis/second_look.py``); with ``profile`` what got slower is sampled at
+    the end.
     """
 
     labels: tuple[str, ...]

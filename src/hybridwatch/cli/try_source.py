@@ -164,7 +164,7 @@ class _SourceTrial:
         *,
         whatever_else: bool,
     ) -> None:
-        """Time one by one until something is worse (or ``whatever_else``), or the monotonic end."""
+        """Time one by one until one is worse, unless ``whatever_else``, or monotonic ``end``."""
         rest = list(scenarios)
         while rest and (whatever_else or not self.is_worse):
             left = (end - time.monotonic()) / _MINUTE

@@ -185,8 +185,7 @@ class EngineControl:
         found = self._call("grammar_breaks", answers)[0]
         if "error" in found:
             raise MeasurementError(f"the engine does not read grammars: {found['error']}")
-        breaks: list[int | None] = found["breaks"]
-        return breaks
+        return list(found["breaks"])
 
     def trim(self) -> None:
         """Have the engine give memory that it has freed back to the system, as far as it can."""

@@ -198,7 +198,7 @@ def machines_apart(baseline: Chosen, contender: Chosen) -> tuple[str, ...]:
 class SideOptions:
     """How sides are found and compared; ``announce`` is given a line on what was pinned, by whom.
 
-    ``pinned``, the baseline is the pinned one, not the other side of the record. What different
+    With ``pinned`` the baseline is the pinned one, not the other side of the record. What different
     machines measured is compared or refused by ``across_testbeds``; ``None`` does neither and shows
     both.
     """

@@ -240,7 +240,7 @@ class PullRequest:
             posted = not ours
             if posted:
                 made = self._pull.create_issue_comment(text)
-                if find_author(made) != me:  # it would not be found again, and be there twice
+                if not _is_by(made, me):  # it would not be found again, and be there twice
                     raise GithubError(
                         f"GitHub: the comment on {self._client.name} was written by "
                         f"{find_author(made)}, the token is of {me}: remove the comment, and mend "
@@ -274,7 +274,7 @@ class PullRequest:
         found = [
             comment
             for comment in self._pull.get_issue_comments()
-            if is_marked(comment.body or "") and find_author(comment) == me
+            if is_marked(comment.body or "") and _is_by(comment, me)
         ]
         return sorted(found, key=lambda comment: comment.id)
 
@@ -290,3 +290,7 @@ class PullRequest:
                 if error.status != 404:  # the other job was faster
                     raise
         return edited
+
+
+def _is_by(comment: IssueComment, me: int) -> bool:
+    return find_author(comment) == me

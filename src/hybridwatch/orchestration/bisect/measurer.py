@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -115,28 +116,24 @@ class Measurer:
 
 def parse_contracts(run: Run, side: int, minutes: float) -> ProbeOutcome:
     """Read the contracts of a side."""
-    label = run.builds[side].label
+    outcome = partial(ProbeOutcome, label=run.builds[side].label, run=run.id, minutes=minutes)
     failed = tuple(run.failed(side))
     if failed:
         first = failed[0].failure
         assert first is not None  # noqa: S101 - that is what failed means
         state = ProbeState.DIES if first.engine_died else ProbeState.NO_VALUE
         reason = (find_root(first.log_tail) if first.engine_died else None) or first.reason
-        return ProbeOutcome(
-            state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
-        )
+        return outcome(state=state, reason=_line(reason))
     counts: dict[str, float] = {}
     for trial in run.measured(side):
         for sample in trial.samples:
             counts[sample.metric] = max(*sample.values, counts.get(sample.metric, 0.0))
-    return ProbeOutcome(
-        state=ProbeState.MEASURED, label=label, run=run.id, counts=counts, minutes=minutes
-    )
+    return outcome(state=ProbeState.MEASURED, counts=counts)
 
 
 def timed_outcome(run: Run, metric: Metric, minutes: float) -> ProbeOutcome:
     """Read the blocks of a run of two sides."""
-    label = run.builds[1].label
+    outcome = partial(ProbeOutcome, label=run.builds[1].label, run=run.id, minutes=minutes)
     blocks = build_pair(Subject(metric, metric.kind.statistic), *list_sides(run)).blocks
     if blocks is None or not blocks.n or not blocks.has_ratios:
         failed = (*run.failed(0), *run.failed(1))
@@ -144,18 +141,13 @@ def timed_outcome(run: Run, metric: Metric, minutes: float) -> ProbeOutcome:
         reason = reasons[0] if reasons else f"no {metric.id} of both sides"
         died = any(trial.failure.engine_died for trial in failed if trial.failure)
         state = ProbeState.DIES if died else ProbeState.NO_VALUE
-        return ProbeOutcome(
-            state=state, reason=_line(reason), label=label, run=run.id, minutes=minutes
-        )
+        return outcome(state=state, reason=_line(reason))
     phase = find_phase(metric)
     timed = [trial.duration_s for trial in run.trials if trial.phase is phase and not trial.warmup]
-    return ProbeOutcome(
+    return outcome(
         state=ProbeState.MEASURED,
-        label=label,
-        run=run.id,
         metric=metric.id,
         ratios=blocks.log_ratios,
-        minutes=minutes,
         # Each block of a duet has engines of its own, whose start is no part of its trials.
         block_minutes=(minutes if phase is Phase.DUET else sum(timed) / _MINUTE) / blocks.n,
         doubts=machine_doubts(run),

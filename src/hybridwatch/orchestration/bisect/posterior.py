@@ -163,7 +163,7 @@ class Effect:
     """What the ends showed: the log ratio of bad and good end, and its standard error.
 
     ``noise`` is the standard deviation of one block's log ratio around the center of its session;
-    ``restarts``, each block starts its own engines, and so is a session.
+    with ``restarts`` each block starts its own engines, and so is a session.
     """
 
     size: float

@@ -42,7 +42,7 @@ _NEEDED: Final = (
 class Hosts:
     """The names, in lower case, and addresses that a request may be for; loopback always is.
 
-    ``any_address``, each address will do: none can be pointed elsewhere as a name can.
+    With ``any_address`` each address will do: none can be pointed elsewhere as a name can.
     """
 
     names: frozenset[str]

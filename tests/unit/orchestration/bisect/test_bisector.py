@@ -42,7 +42,7 @@ def a_ladder(home, clone, measurer, tmp_path):
 def run(bisector, monkeypatch):
     """Search, and take the pair that is found as confirmed."""
     sure = Confirmation(holds=True, text="", labels=("", ""), record="")
-    monkeypatch.setattr("hybridwatch.orchestration.bisect.bisector.confirm", lambda *_: sure)
+    monkeypatch.setattr(Bisector, "_measured_again", lambda *_: sure)
     monkeypatch.setattr(Bisector, "_look_closer", lambda *_: None)
     return bisector.run()
 
