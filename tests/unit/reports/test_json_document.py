@@ -1,4 +1,4 @@
-"""docs/json.md names every field that the JSON has, and no other."""
+"""docs/json.md, and for a lab's verb its page, name every field that the JSON has, and no other."""
 
 import json
 import re
@@ -74,7 +74,9 @@ from tests.unit.analysis.alerts.builders import alert_of
 from tests.unit.integrations.notify.pretended import a_message
 from tests.unit.orchestration.fleet.pretended import a_job
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+ROOT = Path(__file__).parents[3]
+DOCUMENT = ROOT / "docs" / "json.md"
+OF_THE_LAB = ROOT / "lab" / "docs" / "new-releases.md"
 FOUND = ChangeReview((), (Absent("smoke/x", "missing"),))
 REPLAYED = VerdictReplay((Deviation("tests", 1, 2),), (), ())
 CHANGE = ChangePoint(1, 0.1, Interval(0.05, 0.15, 0.95), HistoryState.CONFIRMED, 1, 1)
@@ -201,6 +203,7 @@ def test_every_field_is_documented_and_exists(tmp_path) -> None:
     fields |= report_fields()
     fields |= set(SiteChange(1, 1, 0, 1).to_json())
     text = DOCUMENT.read_text(encoding="utf-8")
+    text += OF_THE_LAB.read_text(encoding="utf-8").partition("## JSON")[2]
     named = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert fields <= named
     described = described_fields(text)
