@@ -207,7 +207,7 @@ def test_a_sweep_is_controlled_by_its_curve(checkout, monkeypatch):
         (["make", "tiny-moe", "smoke/dummy-run"], "expected tiny-memory-moe, found tiny-moe"),
         (["make", "tiny-hybrid", "smoke"], "smoke: expected one scenario, found"),
         (["make", "/", "smoke/padded-graph-rows"], "a folder with a config.json"),
-        (["check", "smoke/nixl-disagg"], "run: hybridwatch oracle make tiny-hybrid curated/nixl"),
+        (["check", "smoke/nixl-disagg"], "run: hybridwatch oracle make tiny-hybrid smoke/nixl"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_was_expected(words, message) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from hybridwatch.analysis.change_point import HistoryState
 from hybridwatch.analysis.change_point.examine import examine
 from hybridwatch.errors import HistoryError
-from hybridwatch_lab.calibration.rivals import FIELD
+from hybridwatch_lab.calibration.rivals import Detector, divisive, steps_of_asv
 from hybridwatch_lab.calibration.simulated import Array
 
 SERIES: Final = ("nile", *(f"quality_control_{number}" for number in range(1, 6)), "well_log")
@@ -47,15 +47,18 @@ def drifts_too(values: Array) -> Sequence[int]:
     return [*confirmed(values), *middles]
 
 
+def as_rival(rule: Detector) -> Finder:
+    """All that a rule in use elsewhere claims."""
+    return lambda values: [one.index for one in rule(values)]
+
+
 FINDERS: Final[Mapping[str, Finder]] = MappingProxyType(
     {
         "confirmed": confirmed,
         "suspected too": suspected_too,
         "drifts too": drifts_too,
-        **{
-            name: lambda values, rule=FIELD[name]: [one.index for one in rule(values)]
-            for name in ("Otava, t at 0.001", "asv publish, all its steps")
-        },
+        "Otava, t at 0.001": as_rival(divisive),
+        "asv publish": as_rival(steps_of_asv),
         "nothing": lambda _: (),
     }
 )
