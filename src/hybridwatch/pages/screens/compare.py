@@ -195,10 +195,8 @@ def _changes(found: Sequence[_Found], *, are_many: bool = False) -> Iterator[Blo
     for some, title in ((changed, _CHANGED), (rest, _SAME)):
         if not some:
             continue
-        places = [
-            Cell(Link(pair.contender.row.scenario, pair.address), pair.contender.row.testbed)
-            for _, pair in some
-        ]
+        wheres = [(pair.contender.row, pair.address) for _, pair in some]
+        places = [Cell(Link(at.scenario, to), at.testbed) for at, to in wheres]
         comparisons = [comparison for comparison, _ in some]
         table = comparisons_table(comparisons, title, places if are_many else ())
         forest = _forest(some, title, are_many=are_many)
@@ -212,8 +210,9 @@ def _changes(found: Sequence[_Found], *, are_many: bool = False) -> Iterator[Blo
 
 def _forest(found: Sequence[_Found], title: str, *, are_many: bool) -> Iterator[Block]:
     rows = [
-        replace(row, name=f"{pair.place}: {row.name}") if are_many else row
+        replace(row, name=f"{at.scenario} {at.testbed}: {row.name}") if are_many else row
         for comparison, pair in found
+        for at in (pair.contender.row,)
         for row in build_rows([comparison])
     ]
     if not rows:
