@@ -1,7 +1,7 @@
 """Choosing two sides, and judging them: what compare and CPU sync have in common."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, product
 from types import MappingProxyType
@@ -163,6 +163,10 @@ def choose_builds(
     return choices, [PairView(choices, across, *pair) for pair in found if pair]
 
 
+def _sides(rows: Iterable[RunRow]) -> list[PairSide]:
+    return [PairSide(row, at) for row in rows for at in range(len(row.builds))]
+
+
 def _length(names: tuple[str, ...]) -> int:
     """Order builds so that the plain one comes last, of whose label others are made."""
     return -len(names[0])
@@ -170,7 +174,7 @@ def _length(names: tuple[str, ...]) -> int:
 
 def find_pair(rows: Iterable[RunRow], old: str, new: str) -> tuple[PairSide, PairSide] | None:
     """Find the newest sides of two builds among rows that are newest first, rather of one run."""
-    sides = [PairSide(row, at) for row in rows for at in range(len(row.builds))]
+    sides = _sides(rows)
     left = [side for side in sides if side.build == old]
     right = [side for side in sides if side.build == new]
     both = {side.row.run: side for side in left}
@@ -199,8 +203,10 @@ def choose(
     for role, side in zip(_ROLES, find_pair(alike, *words) or (), strict=False):
         query.expand(role, side.named)
         seen[role] = side
-    sides = {side.named: side for side in _sides(alike, seen)}
-    contender = query.subject("Contender", "contender", _labels(sides, _last(alike)), instead)
+    sides = {side.named: side for side in (*_sides(alike[:_NEWEST]), *filter(None, seen.values()))}
+    newest = _newest(alike)
+    last = _healthy(newest) if newest else None
+    contender = query.subject("Contender", "contender", _labels(sides, last), instead)
     right = sides.get(contender.value)
     baseline = query.subject("Baseline", "baseline", _labels(sides, _before(right, alike)), instead)
     across = query.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
@@ -300,17 +306,6 @@ def _scenarios(rows: Mapping[str, RunRow], seen: Mapping[str, PairSide | None]) 
     first = query or _newest(rows.values())
     names = sorted({row.scenario for row in rows.values()})
     return {name: name for name in ([first.scenario] if first else []) + names}
-
-
-def _sides(rows: list[RunRow], seen: Mapping[str, PairSide | None]) -> Iterator[PairSide]:
-    yield from (PairSide(row, at) for row in rows[:_NEWEST] for at in range(len(row.builds)))
-    yield from (side for side in seen.values() if side is not None)
-
-
-def _last(rows: list[RunRow]) -> PairSide | None:
-    """The contender to begin with."""
-    row = _newest(rows)
-    return _healthy(row) if row else None
 
 
 def _newest(rows: Iterable[RunRow]) -> RunRow | None:
