@@ -5,8 +5,8 @@
     python -m tests.planted_world --out DIR --seed 1
     python -m tests.dashboard.questions DIR
 
-A word has a letter; words of figures, of what is folded and of the navigation do not count. The
-words of all pages on the way do.
+A word has a letter. Words count from the top of the page that has the answer, without figures,
+buttons, the navigation and what is folded.
 """
 
 import sys
@@ -65,7 +65,7 @@ QUESTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How far an answer is; -1 words where it is not to be found."""
+    """How far an answer is: the words above it on its page; -1 where it is not to be found."""
 
     question: Question
     words: int

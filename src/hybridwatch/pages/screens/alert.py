@@ -139,9 +139,8 @@ def _duty(
         if (one.metric.id, one.statistic) == (lead.metric, lead.statistic):
             p = numbers.p_value(one.p_adjusted)
             yield "How sure", f"{numbers.interval(one) or 'counted'}, p {p}"
-    yield "The machine", "changed that night, too" if is_machine else "unchanged that night"
+    yield "The machine", "changed that night, too" if is_machine else "unchanged"
     yield "Issue", Link(decided.issue, decided.issue) if decided.issue else "none"
-    yield "Assigned to", decided.assignee or NOBODY
 
 
 def _death(alert: Alert, report: Report | None) -> Iterator[Block]:
@@ -197,10 +196,11 @@ def _again(report: Report | None) -> Iterator[Block]:
 
 
 def _facts(alert: Alert, source: ScreenSource) -> Iterator[tuple[str, Line]]:
-    newest = alert.newest
+    newest, assignee = alert.newest, alert.decisions.assignee
     when = source.ago(newest.started_at)
     yield "Status", status_line(alert)
     yield "By the gate's policy it", compute_rank(alert)
+    yield "Assigned to", assignee or NOBODY
     yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
 
 

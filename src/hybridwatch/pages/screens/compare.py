@@ -5,11 +5,11 @@ mean and range of what changed, what changed by its size; what did not change is
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
-from hybridwatch.analysis.cause import Area, causes_in
+from hybridwatch.analysis.cause import Area, Cause, causes_in
 from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.verdict import ORDER, Comparison, Report, Verdict, find_line_verdict
 from hybridwatch.analysis.wording import numbers
@@ -18,7 +18,6 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import Kind
-from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -34,6 +33,7 @@ from hybridwatch.pages.document import (
     Paragraph,
     Section,
     Table,
+    plain,
 )
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.pair import (
@@ -62,37 +62,8 @@ _DIFFERENCES: Final = "What differs between the two sides"
 _CHANGED: Final = "What changed"
 _ON_PHONE: Final = 5
 """Changes that a phone lists at first."""
-_SEVERITY: Final = {area: place for place, area in enumerate(Area)}
 _SAME: Final = "What did not change"
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A comparison, and which sides of which scenario it is of."""
-
-    comparison: Comparison
-    pair: PairView
-
-    @property
-    def order(self) -> tuple[bool, bool, float]:
-        """Worse before better, then what has no size, such as a broken contract, then by size."""
-        effect = self.comparison.effect
-        sized = effect is not None and self.comparison.metric.kind is not Kind.EXACT
-        is_better = self.comparison.verdict is Verdict.IMPROVEMENT
-        return is_better, sized, -abs(effect or 0)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether it says more than that nothing is known to have changed."""
-        return self.comparison.verdict in PROMINENT
-
-    @property
-    def place(self) -> Cell:
-        """The scenario with its testbed, leading to the comparison of its sides."""
-        row, sides = self.pair.contender.row, (self.pair.contender, self.pair.baseline)
-        named = dict(zip(("contender", "baseline"), (side.named for side in sides), strict=True))
-        view = address("compare", scenario=row.scenario, **named)
-        return Cell(Link(row.scenario, view), row.testbed)
+_Found = tuple[Comparison, PairView]
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
@@ -104,18 +75,18 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         return Document(_TITLE, empty_store(source))
     found = judged(source, pair)
     if isinstance(found, Obstacle):
-        return Document(_TITLE, (Filters(found.choices), *found.blocks), lead=render_lead(pair))
+        return Document(_TITLE, (Filters(found.choices), found.notice), lead=render_lead(pair))
     blocks = (*broken_in(source), *_comparison_blocks(pair, found))
     return Document(_TITLE, blocks, lead=render_lead(pair))
 
 
 def _comparison_blocks(pair: PairView, found: JudgedReport) -> Iterator[Block]:
     report = found.report
-    every = [_Found(comparison, pair) for comparison in report.comparisons]
+    every = [(comparison, pair) for comparison in report.comparisons]
     yield Paragraph((find_line_verdict(report), "  ", headline(report)))
     if report.attribution is not None:
         yield Paragraph(reason(report.attribution))
-    yield _counts(every)
+    yield _counts(report.comparisons)
     yield from chosen_blocks(pair, found)
     if report.tradeoff is not None:
         yield tradeoff_section(report.tradeoff)
@@ -141,107 +112,111 @@ def _show_builds(source: ScreenSource, query: ViewQuery) -> Document:
         return Document(_TITLE, (Filters(choices), same), lead=lead)
     answers = [(pair, judged(source, pair)) for pair in pairs]
     reports = [(pair, one.report) for pair, one in answers if isinstance(one, JudgedReport)]
-    every = [_Found(one, pair) for pair, report in reports for one in report.comparisons]
-    refused = [_refusal(pair, one) for pair, one in answers if isinstance(one, Obstacle)]
+    every = [(one, pair) for pair, report in reports for one in report.comparisons]
+    refused = tuple(
+        f"{pair.place}: {' '.join(map(plain, one.notice.lines))}"
+        for pair, one in answers
+        if isinstance(one, Obstacle)
+    )
     title = f"{plural(len(refused), 'scenario')} cannot be compared"
     blocks = (
         *broken_in(source),
-        Paragraph(_verdict_line(reports)),
-        *([_counts(every)] if every else []),
+        Paragraph(_sentence(reports)),
+        _counts([comparison for comparison, _ in every]),
         Filters(choices),
         *_changes(every, are_many=True),
-        *([Notice(title, tuple(refused), quiet=True)] if refused else []),
+        *([Notice(title, refused, quiet=True)] if refused else []),
     )
     return Document(_TITLE, blocks, lead=lead)
 
 
-def _refusal(pair: PairView, found: Obstacle) -> str:
-    notices = [block for block in found.blocks if isinstance(block, Notice)]
-    row = pair.contender.row
-    return f"{row.scenario} on {row.testbed}: {'; '.join(map(_notice_text, notices))}"
-
-
-def _notice_text(notice: Notice) -> str:
-    return " ".join(str(line) for line in notice.lines) or notice.title
-
-
-def _verdict_line(reports: Sequence[tuple[PairView, Report]]) -> Line:
+def _sentence(reports: Sequence[tuple[PairView, Report]]) -> Line:
     """Say in one sentence what two builds differ in over all scenarios."""
     if not reports:
         return "No scenario measured both builds on one testbed."
     verdicts = [find_line_verdict(report) for _, report in reports]
-    causes = [
-        (cause.is_better, _SEVERITY[cause.area], -abs(cause.lead.effect or 0), nth, cause)
-        for nth, (_, report) in enumerate(reports)
-        for cause in causes_in(report)
-    ]
     worst = min(verdicts, key=ORDER.index)
-    several = len({pair.contender.row.testbed for pair, _ in reports}) > 1
-    of = plural(len(reports), "scenario-testbed pair" if several else "scenario")
+    causes = [(c, report, pair.place) for pair, report in reports for c in causes_in(report)]
     if not causes:
         doubts = dict.fromkeys(note for _, report in reports for note in notes(report))
         return (worst, "  ", summary((), verdicts, " ".join(doubts)))
-    is_better, _, _, nth, cause = min(causes, key=lambda each: each[:3])
-    row, report = reports[nth][0].contender.row, reports[nth][1]
-    text = cause_text(cause, report).sentence(f" in {row.scenario} on {row.testbed}")
+    cause, report, place = min(causes, key=lambda each: _urgency(each[0]))
     bad = sum(verdict.is_bad_news or verdict is Verdict.WORSE_WITHIN for verdict in verdicts)
-    start = f"Nothing got worse in {of}" if is_better else f"Worse in {bad} of {of}"
+    several = len({pair.contender.row.testbed for pair, _ in reports}) > 1
+    of = plural(len(reports), "scenario-testbed pair" if several else "scenario")
+    start = f"Nothing got worse in {of}" if cause.is_better else f"Worse in {bad} of {of}"
+    text = cause_text(cause, report).sentence(f" in {place}")
     return (worst, "  ", f"{start}. Most of all: {text}.")
 
 
-def _counts(found: Sequence[_Found]) -> Facts:
+def _urgency(cause: Cause) -> tuple[bool, int, float]:
+    return cause.is_better, list(Area).index(cause.area), -abs(cause.lead.effect or 0)
+
+
+def _is_changed(comparison: Comparison) -> bool:
+    return comparison.verdict in PROMINENT
+
+
+def _counts(found: Sequence[Comparison]) -> Facts:
     """Count what changed, with mean and range, and what did not."""
-    same = [one for one in found if one.comparison.verdict is Verdict.EQUIVALENT]
-    better = [one for one in found if one.comparison.verdict is Verdict.IMPROVEMENT]
-    worse = [one for one in found if one.is_changed and one not in better]
-    undecided = len(found) - len(same) - len(better) - len(worse)
-    rows = {"Got worse": _extent(worse), "Got better": _extent(better)}
-    rest = f"{len(same)} within their margins, {undecided} undecided"
-    return Facts((*rows.items(), (f"Of {plural(len(found), 'metric')}, the others", rest)))
+    same = sum(one.verdict is Verdict.EQUIVALENT for one in found)
+    better = [one for one in found if one.verdict is Verdict.IMPROVEMENT]
+    worse = [one for one in found if _is_changed(one) and one.verdict is not Verdict.IMPROVEMENT]
+    undecided = len(found) - same - len(better) - len(worse)
+    rest = f"{same} within their margins, {undecided} undecided"
+    others = f"Of {plural(len(found), 'metric')}, the others", rest
+    return Facts((("Got worse", _extent(worse)), ("Got better", _extent(better)), others))
 
 
-def _extent(found: Sequence[_Found]) -> str:
+def _extent(found: Sequence[Comparison]) -> str:
     """Say how many changed, and by how much those with a relative change."""
-    relative = [one.comparison for one in found if one.comparison.metric.kind.has_noise]
-    sizes = [100 * abs(one.effect) for one in relative if one.effect is not None]
+    effects = [one.effect for one in found if one.metric.kind.has_noise]
+    sizes = [100 * abs(effect) for effect in effects if effect is not None]
     if not sizes:
         return str(len(found) or "none")
-    span = f" ({min(sizes):.1f} to {max(sizes):.1f} %)" if len(sizes) > 1 else ""
-    return f"{len(found)}, by {fmean(sizes):.1f} %{' in the mean' if span else ''}{span}"
+    span = f" in the mean ({min(sizes):.1f} to {max(sizes):.1f} %)" if len(sizes) > 1 else ""
+    return f"{len(found)}, by {fmean(sizes):.1f} %{span}"
+
+
+def _order(found: _Found) -> tuple[bool, int, bool, float]:
+    """Order changes, worse before better, and the rest by verdict; then by size, none first."""
+    comparison, _ = found
+    rank = 0 if _is_changed(comparison) else ORDER.index(comparison.verdict)
+    sized = comparison.effect is not None and comparison.metric.kind is not Kind.EXACT
+    is_better = comparison.verdict is Verdict.IMPROVEMENT
+    return is_better, rank, sized, -abs(comparison.effect or 0)
 
 
 def _changes(found: Sequence[_Found], *, are_many: bool = False) -> Iterator[Block]:
     """Draw and list what changed by its size, and fold the rest."""
-    ordered = sorted(found, key=lambda one: one.order)
-    changed = [one for one in ordered if one.is_changed]
-    rest = sorted(
-        (one for one in ordered if not one.is_changed),
-        key=lambda one: ORDER.index(one.comparison.verdict),
-    )
+    ordered = sorted(found, key=_order)
+    changed = [one for one in ordered if _is_changed(one[0])]
+    rest = [one for one in ordered if not _is_changed(one[0])]
     for some, title in ((changed, _CHANGED), (rest, _SAME)):
         if not some:
             continue
-        places = [one.place for one in some] if are_many else []
-        table = comparisons_table([one.comparison for one in some], title, places)
-        blocks: tuple[Block, ...] = (*_forest(some, title, are_many=are_many), table)
-        is_open = some is changed or not changed
-        if not is_open:
-            blocks = (Folded(f"{title} ({len(some)})", blocks),)
-        elif len(some) > _ON_PHONE:
-            kept = replace(table, first=_ON_PHONE)
-            blocks = (*blocks[:-1], kept, Folded(f"All {len(some)} rows", (), on_phone=True))
-        yield from blocks
+        wheres = [(pair.contender.row, pair.address) for _, pair in some]
+        places = [Cell(Link(at.scenario, to), at.testbed) for at, to in wheres]
+        comparisons = [comparison for comparison, _ in some]
+        table = comparisons_table(comparisons, title, places if are_many else ())
+        forest = _forest(some, title, are_many=are_many)
+        if some is rest and changed:
+            yield Folded(f"{title} ({len(some)})", (*forest, table))
+            continue
+        yield from (*forest, replace(table, first=_ON_PHONE))
+        if len(some) > _ON_PHONE:
+            yield Folded(f"All {len(some)} rows", (), on_phone=True)
 
 
 def _forest(found: Sequence[_Found], title: str, *, are_many: bool) -> Iterator[Block]:
-    rows = build_rows([one.comparison for one in found])
+    rows = [
+        replace(row, name=f"{at.scenario} {at.testbed}: {row.name}") if are_many else row
+        for comparison, pair in found
+        for at in (pair.contender.row,)
+        for row in build_rows([comparison])
+    ]
     if not rows:
         return
-    if are_many:
-        names = {id(one.comparison): one.pair.contender.row for one in found}
-        wheres = (names[id(row.comparison)] for row in rows)
-        named = (f"{at.scenario} {at.testbed}: " for at in wheres)
-        rows = [replace(row, name=at + row.name) for row, at in zip(rows, named, strict=True)]
     rest = len(rows[_DRAWN:]) if are_many else 0
     rows = rows[: len(rows) - rest]
     known = [row for row in rows if row.low < row.high]

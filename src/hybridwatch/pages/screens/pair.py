@@ -1,7 +1,7 @@
 """Choosing two sides, and judging them: what compare and CPU sync have in common."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, product
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from hybridwatch.analysis.report import PLAIN
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import Chosen, JudgedReport, judge, machines_apart
-from hybridwatch.history.runs import CONTROL, RunRow, runs_by_id
+from hybridwatch.history.runs import CONTROL, RunRow, controls_last, runs_by_id
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -83,6 +83,17 @@ class PairView:
     contender: PairSide
 
     @property
+    def place(self) -> str:
+        """The contender's scenario and testbed, as a sentence names them."""
+        return f"{self.contender.row.scenario} on {self.contender.row.testbed}"
+
+    @property
+    def address(self) -> Address:
+        """The comparison of the two."""
+        sides = {"contender": self.contender.named, "baseline": self.baseline.named}
+        return address("compare", scenario=self.contender.row.scenario, **sides)
+
+    @property
     def command(self) -> str:
         """The command line that says the same again."""
         words = ["hybridwatch", "compare"]
@@ -100,7 +111,7 @@ class Obstacle:
     """Why two sides are not judged."""
 
     choices: tuple[ChoiceField, ...]
-    blocks: tuple[Block, ...]
+    notice: Notice
 
 
 def builds_address(baseline: str, contender: str) -> Address:
@@ -138,9 +149,10 @@ def choose_builds(
     scenario = query.one("Scenario", "scenario", names)
     first = _healthy(newest).build
     contender = query.subject("Contender", "contender", {first: first, **labels}, instead)
-    pairs = (row.builds for row in rows.values() if row.builds[1:] == (contender.value,))
-    others = ((label,) for label in labels if label != contender.value)
-    before = next(chain(pairs, others), (contender.value,))[0]
+    healthy = [row.builds for row in controls_last(rows.values())]
+    beside = (old for old, *rest in healthy if rest == [contender.value])
+    others = (old for old, *_ in healthy if old != contender.value)
+    before = next(chain(beside, others), contender.value)
     baseline = query.subject("Baseline", "baseline", {before: before, **labels}, instead)
     across = query.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
     choices = (scenario, baseline, contender)
@@ -151,6 +163,10 @@ def choose_builds(
     return choices, [PairView(choices, across, *pair) for pair in found if pair]
 
 
+def _sides(rows: Iterable[RunRow]) -> list[PairSide]:
+    return [PairSide(row, at) for row in rows for at in range(len(row.builds))]
+
+
 def _length(names: tuple[str, ...]) -> int:
     """Order builds so that the plain one comes last, of whose label others are made."""
     return -len(names[0])
@@ -158,7 +174,7 @@ def _length(names: tuple[str, ...]) -> int:
 
 def find_pair(rows: Iterable[RunRow], old: str, new: str) -> tuple[PairSide, PairSide] | None:
     """Find the newest sides of two builds among rows that are newest first, rather of one run."""
-    sides = [PairSide(row, at) for row in rows for at in range(len(row.builds))]
+    sides = _sides(rows)
     left = [side for side in sides if side.build == old]
     right = [side for side in sides if side.build == new]
     both = {side.row.run: side for side in left}
@@ -187,8 +203,10 @@ def choose(
     for role, side in zip(_ROLES, find_pair(alike, *words) or (), strict=False):
         query.expand(role, side.named)
         seen[role] = side
-    sides = {side.named: side for side in _sides(alike, seen)}
-    contender = query.subject("Contender", "contender", _labels(sides, _last(alike)), instead)
+    sides = {side.named: side for side in (*_sides(alike[:_NEWEST]), *filter(None, seen.values()))}
+    newest = _newest(alike)
+    last = _healthy(newest) if newest else None
+    contender = query.subject("Contender", "contender", _labels(sides, last), instead)
     right = sides.get(contender.value)
     baseline = query.subject("Baseline", "baseline", _labels(sides, _before(right, alike)), instead)
     across = query.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
@@ -203,7 +221,7 @@ def judged(source: ScreenSource, pair: PairView) -> JudgedReport | Obstacle:
     left, right = pair.baseline, pair.contender
     if left.named == right.named:
         title = "Both sides are the same"
-        return Obstacle(pair.choices, (Notice(title, (_alone(pair),), quiet=True),))
+        return Obstacle(pair.choices, Notice(title, (_alone(pair),), quiet=True))
     try:
         sides = _read(source, pair)
         if isinstance(sides, JudgedReport):
@@ -213,11 +231,11 @@ def judged(source: ScreenSource, pair: PairView) -> JudgedReport | Obstacle:
             title = "A difference would be the machines' as much as the engines'"
             hint = "Measure both on one machine, or choose above to compare them all the same."
             choices = (*pair.choices, pair.across)
-            return Obstacle(choices, (Notice(title, (*apart, hint)),))
+            return Obstacle(choices, Notice(title, (*apart, hint)))
         return judge(*sides, source.results, across_testbeds=bool(apart))
     except HybridwatchError as error:
         notice = Notice("These sides cannot be compared", (str(error),))
-        return Obstacle(pair.choices, (notice,))
+        return Obstacle(pair.choices, notice)
 
 
 def _read(source: ScreenSource, pair: PairView) -> JudgedReport | tuple[Chosen, Chosen]:
@@ -288,17 +306,6 @@ def _scenarios(rows: Mapping[str, RunRow], seen: Mapping[str, PairSide | None]) 
     first = query or _newest(rows.values())
     names = sorted({row.scenario for row in rows.values()})
     return {name: name for name in ([first.scenario] if first else []) + names}
-
-
-def _sides(rows: list[RunRow], seen: Mapping[str, PairSide | None]) -> Iterator[PairSide]:
-    yield from (PairSide(row, at) for row in rows[:_NEWEST] for at in range(len(row.builds)))
-    yield from (side for side in seen.values() if side is not None)
-
-
-def _last(rows: list[RunRow]) -> PairSide | None:
-    """The contender to begin with."""
-    row = _newest(rows)
-    return _healthy(row) if row else None
 
 
 def _newest(rows: Iterable[RunRow]) -> RunRow | None:

@@ -15,7 +15,6 @@ from hybridwatch.database.queries import Index
 from hybridwatch.history.entry import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
-from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -66,9 +65,10 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         of_host = [c for c in worst_first(found.report.comparisons) if c.metric.id in counted]
         table = comparisons_table(of_host)
         blocks = (*chosen_blocks(pair, found), table, *_work_blocks(works))
-        end: tuple[Block, ...] = (_more(pair), repeat_section(pair, found))
+        more = Paragraph((Link("Compare every metric of these two", pair.address),))
+        end: tuple[Block, ...] = (more, repeat_section(pair, found))
     else:
-        blocks = (Filters(found.choices), *found.blocks, *_alone_blocks(source, pair))
+        blocks = (Filters(found.choices), found.notice, *_alone_blocks(source, pair))
         end = ()
     return Document(_SYNC, (*broken_in(source), *blocks, *end), lead=render_lead(pair))
 
@@ -197,13 +197,3 @@ def _steps(sides: list[SideWork]) -> Iterator[Chart]:
             f"Of the first of {plural(sides[0].trials, 'trial')} a side: {counted} steps.",
             by_column(("side", "step", metric), rows),
         )
-
-
-def _more(pair: PairView) -> Paragraph:
-    to = address(
-        "compare",
-        scenario=pair.baseline.row.scenario,
-        contender=pair.contender.named,
-        baseline=pair.baseline.named,
-    )
-    return Paragraph((Link("Compare every metric of these two", to),))
