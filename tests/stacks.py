@@ -17,10 +17,10 @@ LINES: Final = {10: 0.6, 11: 0.3, 12: 0.1}
 
 def made_passes(
     shares: Mapping[str, float], seed: int, *, passes: int = 8, samples: int = 300
-) -> Passes:
+) -> list[dict[tuple[str, ...], int]]:
     """Draw passes whose shares wander by a tenth between passes, as on a busy machine."""
     rng = np.random.default_rng(seed)
-    drawn = []
+    drawn: list[dict[tuple[str, ...], int]] = []
     for _ in range(passes):
         weights = np.array(list(shares.values())) * rng.normal(1, 0.1, len(shares))
         counts = rng.multinomial(samples, weights / weights.sum())

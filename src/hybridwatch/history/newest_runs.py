@@ -55,8 +55,8 @@ def findings_for(
     if records:
         one = judge_named(records, results, policy, options)
         untimed = [_absent(one.contender.run, "")] if one.is_alone else []
-        left_out = tuple(_unpaired(untimed))
-        return _findings([one.report], policy, now, results, left_out=left_out)
+        unpaired = tuple(_unpaired(untimed))
+        return _findings([one.report], policy, now, results, left_out=unpaired)
     if not results.is_dir():
         raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
     from hybridwatch.database.heads import read_newest  # a named record needs no database

@@ -87,8 +87,9 @@ def sampling(sampler: str, pid: int, file: Path) -> Iterator[None]:
         *(sampler, "record", "--pid", str(pid), "--subprocesses", "--threads", "--idle"),
         *("--rate", str(_RATE_HZ), "--format", "raw", "--output", str(file)),
     ]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, **pipes, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         assert process.stdout is not None  # noqa: S101 - a pipe was requested
         # It says so once it knows all processes; without that it has failed, and says why.
         said = [process.stdout.readline()]
@@ -112,8 +113,8 @@ def parse_steps(raw: str) -> Stacks:
     for line in raw.splitlines():
         _, found, rest = line.rpartition(";thread (")
         frames, _, samples = rest.rpartition(" ")
-        if found:
+        if found and samples.isdecimal():  # else the line is one of a command line
             thread, *stack = frames.split(";")
-            threads.setdefault(thread, Counter())[tuple(stack)] += int(samples)
+            threads.setdefault(thread, Stacks())[tuple(stack)] += int(samples)
     stepping = (one for one in threads.values() if any(_STEP in f for stack in one for f in stack))
-    return sum(stepping, Counter())
+    return sum(stepping, Stacks())

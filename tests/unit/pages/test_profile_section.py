@@ -76,7 +76,8 @@ def test_a_function_put_around_others_does_not_turn_them_red() -> None:
 
 
 def test_names_from_an_engine_are_harmless() -> None:
-    evil = [{("<b>x</b> (a.py:1)",): 10} for _ in range(8)]
+    stack: tuple[str, ...] = ("<b>x</b> (a.py:1)",)
+    evil = [{stack: 10} for _ in range(8)]
     trace = draw_flames(evil, evil)[0].data[0]
     assert trace.labels == ("&lt;b&gt;x&lt;/b&gt;",)
     assert "<b>x</b>" not in trace.hovertext[0]

@@ -358,10 +358,10 @@ def test_what_takes_more_time_is_named_where_it_was_sampled() -> None:
     sampled = replace(plain, grown={report.contender.run_id: find_growth(*BUSY)})
     text = render(sampled).text
     assert "**Where the time went:**\n\n- +" in text
-    assert "of engine time in `busy (model.py:10)`, called by `step (core.py)`" in text
+    assert "of engine time in <code>busy (model.py:10)</code>, called by <code>step (core" in text
     many = (named("regression", "smoke/dummy-run"), named("improvement", "smoke/other"))
     text = render(replace(sampled, reports=many)).text
-    assert "**Where the time went in `smoke/dummy-run`:**" in text
+    assert "**Where the time went in <code>smoke/dummy-run</code>:**" in text
 
 
 def test_a_function_with_a_hostile_name_stays_code() -> None:

@@ -112,15 +112,13 @@ def _copy(source: IO[bytes], target: IO[bytes], room: int) -> int:
 def _check_records(folder: Path) -> None:
     for bulk in (folder / RECORDS).glob(f"*/*{BULK_SUFFIX}"):
         _check_bulk(bulk)
-    profiles = (folder / PROFILES).glob(f"*/*{PROFILE_SUFFIX}")
-    for read, path in (
-        *((read_run, record) for record in list_records(folder)),
-        *((read_profile, profile) for profile in profiles),
-    ):
-        try:
-            read(path)
-        except RecordError as error:
-            raise GithubError(f"bundle: {error}") from error
+    try:
+        for record in list_records(folder):
+            read_run(record)
+        for profile in (folder / PROFILES).glob(f"*/*{PROFILE_SUFFIX}"):
+            read_profile(profile)
+    except RecordError as error:
+        raise GithubError(f"bundle: {error}") from error
 
 
 def _check_bulk(bulk: Path) -> None:

@@ -132,7 +132,7 @@ def _first_line(error: Exception) -> str:
 _MARKER: Final = ".remote.json"
 _UNSENT: Final = ".unsent"
 _GONE: Final = "gone"
-_FOLDERS: Final = ("records", "verdicts")
+_FOLDERS: Final = ("records", "verdicts", "profiles")
 _REPLACED: Final = ("baselines.toml",)
 """Files that people change, in the object store."""
 

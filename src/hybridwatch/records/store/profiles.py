@@ -50,17 +50,19 @@ def read_profile(path: Path) -> tuple[Passes, Passes] | None:
     """Read the stacks of baseline and contender; ``None`` where there is no profile."""
     try:
         with gzip.open(path) as file:
-            return _parse(file.read(_MOST_BYTES).decode())
+            return _parse(file.read(_MOST_BYTES + 1))
     except FileNotFoundError:
         return None
     except (RecordError, OSError, EOFError, ValueError, zlib.error) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from error
 
 
-def _parse(text: str) -> tuple[Passes, Passes]:
+def _parse(text: bytes) -> tuple[Passes, Passes]:
+    if len(text) > _MOST_BYTES:
+        raise RecordError(f"expected at most {_MOST_BYTES} bytes of text")
     found: dict[str, dict[int, Counter[tuple[str, ...]]]] = {side: {} for side in _SIDES}
-    for at, line in enumerate(text.splitlines(keepends=True), start=1):
-        if (read := _LINE.fullmatch(line)) is None:  # also what is cut off
+    for at, line in enumerate(text.decode().splitlines(keepends=True), start=1):
+        if (read := _LINE.fullmatch(line)) is None:
             raise RecordError(f"line {at}: expected SIDE;pass N;FRAME;... SAMPLES, found {line!r}")
         side, number, stack, samples = read.groups()
         found[side].setdefault(int(number), Counter())[tuple(stack.split(";"))] += int(samples)

@@ -28,7 +28,9 @@ from hybridwatch.records.store import (
 from hybridwatch.records.store import mirror as mirrors
 from hybridwatch.records.store.files import write_all
 from hybridwatch.records.store.mirror import RETRIES, mirror_at
+from hybridwatch.records.store.profiles import read_profile
 from tests.bad_way import BadWay
+from tests.stacks import put_profile
 from tests.store_builders import STARTED, Plan, run
 
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # noqa: S105 (that of the documentation)
@@ -121,6 +123,16 @@ def test_a_run_is_sent_and_read_elsewhere(bucket, elsewhere):
     assert record.name == written.name
     assert read_run(record) == original
     assert find_record(there, "latest") == record
+
+
+def test_a_profile_is_sent_and_read_elsewhere(bucket, elsewhere):
+    original = small()
+    here = elsewhere("here")
+    write_run(here, original)
+    path = put_profile(here, original)
+    there = elsewhere("there")
+    list_records(there)
+    assert read_profile(there / path.relative_to(here)) == read_profile(path)
 
 
 def test_what_is_next_to_a_record_is_brought_when_it_is_read(bucket, elsewhere):

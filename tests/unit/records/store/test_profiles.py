@@ -31,22 +31,31 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+LINE = b"baseline;pass 1;a 1\n"
+
+
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("text", "says"),
     [
-        (b"no gzip", "cannot be read"),
-        (gzip.compress(b"baseline;pass 1;a 1\n")[:-9], "cannot be read"),
-        (gzip.compress(b"\xff"), "cannot be read"),
-        (gzip.compress(b"baseline;pass 1;a 1\nother;pass 1;a 1\n"), "line 2: expected SIDE;pass N"),
-        (gzip.compress(b"baseline;pass 100;a 1\n"), "line 1: expected"),
-        (gzip.compress(b"baseline;pass 1;a -1\n"), "line 1: expected"),
-        (gzip.compress(b"baseline;pass 1;a 1\n" * 100), "line 51: expected"),
+        (b"\xff", "cannot be read"),
+        (LINE + b"other;pass 1;a 1\n", "line 2: expected SIDE;pass N"),
+        (b"baseline;pass 100;a 1\n", "line 1: expected"),
+        (b"baseline;pass 1;a -1\n", "line 1: expected"),
+        (LINE * 100, "expected at most 1000 bytes"),
     ],
 )
-def test_what_is_no_profile_is_refused_with_its_name(tmp_path, monkeypatch, content, says) -> None:
+def test_what_is_no_profile_is_refused_with_its_name(tmp_path, monkeypatch, text, says) -> None:
     monkeypatch.setattr(profiles, "_MOST_BYTES", 1000)
     path = tmp_path / "x.folded.gz"
-    path.write_bytes(content)
+    path.write_bytes(gzip.compress(text))
     with pytest.raises(RecordError, match=says) as error:
         read_profile(path)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("kept", [4, -9])
+def test_what_is_no_whole_gzip_is_refused(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "x.folded.gz"
+    path.write_bytes(gzip.compress(LINE)[:kept])
+    with pytest.raises(RecordError, match="cannot be read"):
+        read_profile(path)
