@@ -16,8 +16,8 @@ from hybridwatch.engines.control import EngineControl, EngineSetting, LiveEngine
 from hybridwatch.engines.fitting import (
     Arrangement,
     arrange,
-    find_checkpoint,
     find_adapters,
+    find_checkpoint,
     find_draft,
     on_usual_runner,
 )
