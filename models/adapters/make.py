@@ -35,7 +35,9 @@ def main() -> None:
     for number, (name, modules) in enumerate(ADAPTERS.items()):
         factors = draw(load_file(MODEL), modules, arguments.seed + number)
         save(factors, modules, arguments.output / name)
-        print(f"{arguments.output / name}: {sum(one.numel() for one in factors.values()):,} numbers")
+        print(
+            f"{arguments.output / name}: {sum(one.numel() for one in factors.values()):,} numbers"
+        )
 
 
 def draw(weights: dict[str, Tensor], modules: tuple[str, ...], seed: int) -> dict[str, Tensor]:

@@ -1,6 +1,7 @@
 """What vLLM's CPU platform lacks besides kernels.
 
-Two collectives, weights left unpacked, states in half precision, and ``top_k`` and ``top_p`` where Triton is interpreted.
+Two collectives, weights left unpacked, states in half precision, and ``top_k`` and ``top_p`` where
+Triton is interpreted.
 
 Mixture-of-experts layers of a data-parallel engine send every token to every rank and back. vLLM's
 communicator for CPUs leaves the two operations out (``distributed/device_communicators``); gloo has
