@@ -181,6 +181,8 @@ def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
     return Metric(metric_id, unit, Direction.HIGHER, Kind.RATE, _MARGIN, doc)
 
 
+SEND_LATENESS: Final = "send_lateness"
+"""By how much the load client missed the times of a trace."""
 DUET_CPU_TIME: Final = "duet_cpu_time"
 """What engines work that are loaded at the same time."""
 CURVE_AREA: Final = "curve_area"
@@ -223,6 +225,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     _time("tpot", "Time per output token of each request, the first token left out."),
     _time("itl", "Inter-token latency: time between two tokens of one request."),
     _time("e2el", "End-to-end latency of each request."),
+    _time(SEND_LATENESS, "How much later than its trace says the load client sent each request."),
     _time(
         "engine_cpu_time",
         "Processor time of the engine, all its processes and threads together, per engine step "
@@ -382,7 +385,7 @@ FAMILIES: Final[dict[str, Metric]] = {
     ),
 }
 
-EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions"})
+EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions", SEND_LATENESS})
 """Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
 verdict: to ask the same thing again in other words would only make more false alarms."""
 

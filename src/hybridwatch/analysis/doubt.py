@@ -5,6 +5,7 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from statistics import median
 
 from hybridwatch.analysis.machine_state import doubt_machine_states
 from hybridwatch.analysis.one_side import OneSide
@@ -15,7 +16,7 @@ from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.metrics import Kind
+from hybridwatch.metrics import SEND_LATENESS, Kind
 from hybridwatch.records.run import UNKNOWN
 
 ADVISED_TRIALS = ENOUGH
@@ -23,6 +24,9 @@ ADVISED_TRIALS = ENOUGH
 
 _NAMED = 3
 """How many unknown fields a doubt lists."""
+
+LATE_S = 0.005
+"""Seconds by which half of the requests of a trace may be sent too late."""
 
 FEWEST_LOSSES = 5
 """Answers lost while none is won: of equal sides one in 32 shows so many at most."""
@@ -96,6 +100,7 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
     yield from _about_noise(draft)
     if not pair.repeats:
         yield from doubt_machine_states(pair)
+    yield from _about_lateness(pair)
     yield from _about_broken(sum(side.broken for side in pair.sides))
     yield from _about_unsupported(pair)
     if all(side.summary is not None for side in pair.sides):
@@ -149,6 +154,24 @@ def about_failures(pair: Pair) -> Iterator[str]:
             yield (
                 f"No {phase.value} trial of the {name} succeeded ({failed} failed): "
                 "read the failures, then repeat."
+            )
+
+
+def _about_lateness(pair: Pair) -> Iterator[str]:
+    """Report a side whose load was not that of its trace."""
+    for side in pair.sides:
+        late = [
+            value
+            for trial in side.trials
+            for sample in trial.samples
+            if sample.metric == SEND_LATENESS
+            for value in sample.values
+        ]
+        if late and (middle := median(late)) > LATE_S:
+            yield (
+                f"Half of the {side.name}'s requests were sent more than {1000 * middle:.0f} ms "
+                "later than the trace says, so the load was another: free a processor for the "
+                "load client, or lower workload.trace.speed."
             )
 
 

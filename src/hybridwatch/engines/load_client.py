@@ -6,7 +6,7 @@ read while the engine is idle, so that nothing is added to what is timed.
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ import httpx
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.server import NO_CERTIFICATES, EngineServer, Server
 from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.metrics import SEND_LATENESS
+from hybridwatch.scenarios.expansion import PlannedRequest, expand, list_due_s
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.guarded import ConversingProcess, without_proxy
 from hybridwatch.system.python_command import python_command
@@ -121,11 +123,8 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
         "endpoint": "/v1/completions",
         "model": launch.served_name,
         "tokenizer": (launch.tokenizer or launch.model).name,
-        "dataset-name": "random",
-        "random-input-len": str(load.input_tokens),
-        "random-output-len": str(load.output_tokens),
+        **_dataset(load, result),
         "num-prompts": str(load.prompts),
-        "max-concurrency": str(load.max_concurrency),
         "seed": str(load.seed),
         "temperature": "0",
         "percentile-metrics": _PERCENTILE_METRICS,
@@ -147,21 +146,55 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
     ]
 
 
+def _dataset(load: Generation, result: Path) -> dict[str, str]:
+    """Say which prompts; those of a trace wait for nothing but their time."""
+    if load.replay is not None:
+        return {"dataset-name": "custom", "dataset-path": str(result.with_suffix(".requests"))}
+    return {
+        "dataset-name": "random",
+        "random-input-len": str(load.input_tokens),
+        "random-output-len": str(load.output_tokens),
+        "max-concurrency": str(load.max_concurrency),
+    }
+
+
+def _list_requests(load: Generation) -> tuple[PlannedRequest, ...]:
+    return () if load.replay is None else expand((load.replay,), load.seed)[0].requests
+
+
+def _write_requests(requests: Sequence[PlannedRequest], file: Path) -> None:
+    """Write what the client replays (``hybridwatch_engine.load_client``), a line for each."""
+    keys = ("prompt", "max_tokens", "delay_s", "after")
+    rows = ({key: getattr(one, key) for key in keys} for one in requests)
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
 def _require_counts(load: Generation, measured: Mapping[str, Any], received: list[int]) -> None:
     """Refuse a load whose tokens scenario, server and client count differently."""
-    wanted, reported = [load.output_tokens] * load.prompts, measured["output_lens"]
-    if wanted == reported == received and measured["total_output_tokens"] == sum(wanted):
+    if load.replay is None:
+        wanted = [load.output_tokens] * load.prompts
+    else:
+        wanted = [one.output_tokens for one in load.replay.trace]
+    reported = measured["output_lens"]
+    alike = wanted == reported and sorted(wanted) == sorted(received)  # which come in no order
+    if alike and measured["total_output_tokens"] == sum(wanted):
         return
     raise MeasurementError(
         f"the tokens of the load were counted differently: asked for {sum(wanted)} in "
-        f"{load.prompts} answers of {load.output_tokens}, the server reported "
-        f"{measured['total_output_tokens']} ({_other(load, reported)}), the load client received "
-        f"{sum(received)} ({_other(load, received)})"
+        f"{load.prompts} answers of {_lengths(wanted)}, the server reported "
+        f"{measured['total_output_tokens']} ({_other(wanted, reported)}), the load client received "
+        f"{sum(received)} ({_other(sorted(wanted), sorted(received))})"
     )
 
 
-def _other(load: Generation, found: list[int]) -> str:
-    return f"{sum(count != load.output_tokens for count in found)} of another length"
+def _lengths(wanted: Sequence[int]) -> str:
+    least, most = min(wanted), max(wanted)
+    return f"{most}" if least == most else f"{least} to {most}"
+
+
+def _other(wanted: Sequence[int], found: Sequence[int]) -> str:
+    pairs = zip(wanted, found, strict=False)
+    return f"{sum(count != asked for asked, count in pairs)} of another length"
 
 
 class LoadClient:
@@ -200,9 +233,13 @@ class LoadClient:
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self.launch, server.url, load, result)
+        requests = _list_requests(load)
+        if requests:
+            _write_requests(requests, result.with_suffix(".requests"))
         try:
             self._process.ask(json.dumps(arguments))
-            received = self._await_answer(self._process, timeout_s)["received"]
+            last_s = max(list_due_s(requests), default=0.0)
+            answer = self._await_answer(self._process, timeout_s + last_s)
         except (EngineError, BrokenPipeError) as error:
             raise server.error(f"the engine could not be measured: {error}") from error
         # The client writes NaN for a statistic of nothing; JSON and our records know no NaN.
@@ -213,7 +250,11 @@ class LoadClient:
                 f"{measured['failed']} of {load.prompts} requests failed under load; first error: "
                 f"{next((text for text in measured['errors'] if text), 'none given')}"
             )
-        _require_counts(load, measured, received)
+        _require_counts(load, measured, answer["received"])
+        if requests:
+            # The client counts the wait for a request's time as a queue of its own.
+            measured.pop("queue_times", None)
+            measured[SEND_LATENESS] = answer["late"]
         return measured
 
     def _await_answer(self, process: ConversingProcess, timeout_s: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hybridwatch.engines.server import Server
 from hybridwatch.errors import GpuError, MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.waves import drive
-from hybridwatch.metrics import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
+from hybridwatch.metrics import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA, SEND_LATENESS
 from hybridwatch.records.readings import (
     CLOCK_DIGITS,
     accepted_drafts,
@@ -116,6 +116,7 @@ def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
         Sample("request_throughput", (result["request_throughput"],)),
         *latencies(result["ttfts"], result["itls"], result["output_lens"]),
         *_acceptance(result),
+        *([Sample(SEND_LATENESS, tuple(late))] if (late := result.get(SEND_LATENESS)) else []),
     )
 
 

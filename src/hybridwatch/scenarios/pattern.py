@@ -15,6 +15,7 @@ from hybridwatch.scenarios.sampling import (
     SamplingParams,
     contradictions_of_params,
 )
+from hybridwatch.scenarios.trace import TracedRequest
 from hybridwatch.scenarios.validation import (
     Concurrency,
     Contradiction,
@@ -119,7 +120,7 @@ SharedTokens = Annotated[int | tuple[int, ...], one_or_each(0, MAX_TOKENS)]
 Priority = Annotated[int | tuple[int, ...], one_or_each(-1000, 1000)]
 
 
-Arrival = Literal["together", "queue", "poisson", "steps"]
+Arrival = Literal["together", "queue", "poisson", "steps", "trace"]
 MAX_RANKS: Final = 8
 MAX_STEPS: Final = 100_000
 LONGEST_IDLE_S: Final = 5
@@ -148,6 +149,7 @@ class Wave(Part):
     max_concurrency: Concurrency | None = None
     rate: Annotated[float, Field(ge=0.001, le=10_000)] | None = None
     at_step: tuple[Step, ...] = Field(default=(), strict=False)
+    trace: tuple[TracedRequest, ...] = Field(default=(), strict=False)
     aborts: tuple[Abort, ...] = Field(default=(), strict=False)
     overlap_after_steps: Step | None = None
     idle_s: Annotated[float, Field(ge=0, le=LONGEST_IDLE_S)] = 0.0
@@ -175,6 +177,7 @@ class Wave(Part):
             *_contradictions_of_rows(self),
             *_contradictions_of_steps(self),
             *_contradictions_of_aborts(self),
+            *_contradictions_of_trace(self),
             *_contradictions_of_prefix(self),
             *_contradictions_of_sampling(self),
         )
@@ -241,6 +244,7 @@ def _contradictions_of_arrival(wave: Wave) -> Iterator[Contradiction]:
 def _contradictions_of_rows(wave: Wave) -> Iterator[Contradiction]:
     rows = {
         "at_step": wave.at_step or None,
+        "trace": wave.trace or None,
         "input_tokens": getattr(wave.input_tokens, "each", None),
         "output_tokens": getattr(wave.output_tokens, "each", None),
         "shared_prefix_tokens": wave.shared_prefix_tokens,
@@ -258,7 +262,7 @@ def _contradictions_of_steps(wave: Wave) -> Iterator[Contradiction]:
     if wave.arrival != "steps" and wave.at_step:
         found = f'found it with arrival "{wave.arrival}"'
         yield "at_step", f'expected only with arrival "steps", {found}'
-    if wave.arrival in {"queue", "poisson"}:
+    if wave.arrival in {"queue", "poisson", "trace"}:
         wanted = 'expected only with arrival "together" or "steps"'
         found = f'found it with arrival "{wave.arrival}"'
         for key in ("aborts", "overlap_after_steps"):
@@ -279,6 +283,28 @@ def _contradictions_of_aborts(wave: Wave) -> Iterator[Contradiction]:
         elif abort.request < len(wave.at_step) and abort.step < wave.at_step[abort.request]:
             least = f"at least its at_step ({wave.at_step[abort.request]})"
             yield f"aborts[{at}].step", f"expected {least}, found {abort.step}"
+
+
+def _contradictions_of_trace(wave: Wave) -> Iterator[Contradiction]:
+    if wave.arrival != "trace":
+        if wave.trace:
+            yield "trace", f'expected only with arrival "trace", found it with "{wave.arrival}"'
+        return
+    if not wave.trace:
+        yield "arrival", 'expected workload.trace with arrival "trace", found none'
+    for key, default in (
+        ("repeat", 1),
+        ("early_finish", 0),
+        ("shared_prefix_tokens", 0),
+        ("text", "random"),
+        ("continues", False),
+        ("again", False),
+    ):
+        if getattr(wave, key) != default:
+            yield key, f"expected none in a wave of a trace, found {getattr(wave, key)}"
+    for number, one in enumerate(wave.trace):
+        if one.after is not None and one.after >= number:
+            yield f"trace[{number}].after", f"expected less than {number}, found {one.after}"
 
 
 def _contradictions_of_overlap(wave: Wave) -> Iterator[Contradiction]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import Field, model_validator
 
 from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.trace import Trace
 from hybridwatch.scenarios.validation import (
     Concurrency,
     Contradiction,
@@ -26,7 +27,10 @@ _REQUEST_KEYS: Final = (
 
 
 class Generation(Part):
-    """The load under which everything is timed; the end-of-text token is ignored."""
+    """The load under which everything is timed; the end-of-text token is ignored.
+
+    ``replay`` is the wave of a trace; the numbers are then its largest.
+    """
 
     prompts: Count
     input_tokens: Tokens
@@ -34,12 +38,24 @@ class Generation(Part):
     max_concurrency: Concurrency
     seed: Seed
     request_rate: Rate | None = None
+    replay: Wave | None = None
+
+    @property
+    def longest_request(self) -> int:
+        """Most tokens of a prompt and its answer together."""
+        if self.replay is not None:
+            return self.replay.longest_request
+        return self.input_tokens + self.output_tokens
 
 
 class Workload(Part):
-    """The work that an engine gets; contract trial k takes ``seed + k``."""
+    """The work that an engine gets; contract trial k takes ``seed + k``.
+
+    Of a ``trace`` the loader makes the waves and the timed load (``trace.fill_in``).
+    """
 
     seed: Seed
+    trace: Trace | None = None
     idle_dummy_batches: Annotated[int, Field(ge=0, le=4096)] = 0
     prelude: tuple[Wave, ...] = Field(default=(), strict=False)
     waves: tuple[Wave, ...] = Field(strict=False, min_length=1)
@@ -205,6 +221,8 @@ def contradictions_of_sweep(sweep: Sweep | None, load: Generation) -> Iterator[C
     if load.output_tokens == 1:
         why = "one token has no time per output token"
         yield "workload.generation.output_tokens", f"expected at least 2 with a sweep: {why}"
+    if load.replay is not None:
+        yield "sweep", "expected none with workload.trace, whose load it would vary"
     if load.request_rate is not None:
         found = f"{load.request_rate:g}"
         yield "workload.generation.request_rate", f"expected none with a sweep, found {found}"
