@@ -5,6 +5,7 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from statistics import median
 
 from hybridwatch.analysis.machine_state import doubt_machine_states
@@ -158,16 +159,10 @@ def about_failures(pair: Pair) -> Iterator[str]:
 
 
 def _about_lateness(pair: Pair) -> Iterator[str]:
-    """Report a side whose load was not that of its trace."""
     for side in pair.sides:
-        late = [
-            value
-            for trial in side.trials
-            for sample in trial.samples
-            if sample.metric == SEND_LATENESS
-            for value in sample.values
-        ]
-        if late and (middle := median(late)) > LATE_S:
+        samples = [sample for trial in side.trials for sample in trial.samples]
+        late = [sample.values for sample in samples if sample.metric == SEND_LATENESS]
+        if late and (middle := median(chain.from_iterable(late))) > LATE_S:
             yield (
                 f"Half of the {side.name}'s requests were sent more than {1000 * middle:.0f} ms "
                 "later than the trace says, so the load was another: free a processor for the "

@@ -17,7 +17,7 @@ from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.server import NO_CERTIFICATES, EngineServer, Server
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.metrics import SEND_LATENESS
-from hybridwatch.scenarios.expansion import PlannedRequest, expand, list_due_s
+from hybridwatch.scenarios.expansion import expand, list_due_s
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.guarded import ConversingProcess, without_proxy
 from hybridwatch.system.python_command import python_command
@@ -109,6 +109,8 @@ def _read_metrics(server: EngineServer) -> str:
         raise server.error(f"no answer from the engine to /metrics: {error}") from error
 
 
+_REQUESTS: Final = ".requests"
+_REPLAYED: Final = ("prompt", "max_tokens", "delay_s", "after")
 _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"
 
 
@@ -117,13 +119,20 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
 
     The tokenizer is named from there: a record shall not show where a checkout is.
     """
+    file = str(result.with_suffix(_REQUESTS))
+    prompts = {
+        "dataset-name": "random",
+        "random-input-len": str(load.input_tokens),
+        "random-output-len": str(load.output_tokens),
+        "max-concurrency": str(load.max_concurrency),
+    }
     options = {
         "backend": "openai",
         "base-url": url,
         "endpoint": "/v1/completions",
         "model": launch.served_name,
         "tokenizer": (launch.tokenizer or launch.model).name,
-        **_dataset(load, result),
+        **({"dataset-name": "custom", "dataset-path": file} if load.replay else prompts),
         "num-prompts": str(load.prompts),
         "seed": str(load.seed),
         "temperature": "0",
@@ -133,6 +142,9 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
         "result-filename": result.name,
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    if load.slo is not None:
+        goals = (f"{name}:{1000 * bound:g}" for name, bound in load.slo.bounds.items())
+        words += ["--goodput", *goals]
     # The client asks one request first to see that the server is up; our engine is.
     return [
         *words,
@@ -146,34 +158,20 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
     ]
 
 
-def _dataset(load: Generation, result: Path) -> dict[str, str]:
-    """Say which prompts; those of a trace wait for nothing but their time."""
-    if load.replay is not None:
-        return {"dataset-name": "custom", "dataset-path": str(result.with_suffix(".requests"))}
-    return {
-        "dataset-name": "random",
-        "random-input-len": str(load.input_tokens),
-        "random-output-len": str(load.output_tokens),
-        "max-concurrency": str(load.max_concurrency),
-    }
-
-
-def _list_requests(load: Generation) -> tuple[PlannedRequest, ...]:
-    return () if load.replay is None else expand((load.replay,), load.seed)[0].requests
-
-
-def _write_requests(requests: Sequence[PlannedRequest], file: Path) -> None:
-    """Write what the client replays (``hybridwatch_engine.load_client``), a line for each."""
-    keys = ("prompt", "max_tokens", "delay_s", "after")
-    rows = ({key: getattr(one, key) for key in keys} for one in requests)
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+def _write_requests(load: Generation, result: Path) -> float:
+    """Write what the client replays, and give the seconds until the last is due."""
+    if load.replay is None:
+        return 0.0
+    requests = expand((load.replay,), load.seed)[0].requests
+    rows = (json.dumps({key: getattr(one, key) for key in _REPLAYED}) for one in requests)
+    result.with_suffix(_REQUESTS).write_text("\n".join(rows), encoding="utf-8")
+    return max(list_due_s(requests))
 
 
 def _require_counts(load: Generation, measured: Mapping[str, Any], received: list[int]) -> None:
     """Refuse a load whose tokens scenario, server and client count differently."""
-    if load.replay is None:
-        wanted = [load.output_tokens] * load.prompts
-    else:
+    wanted = [load.output_tokens] * load.prompts
+    if load.replay is not None:
         wanted = [one.output_tokens for one in load.replay.trace]
     reported = measured["output_lens"]
     alike = wanted == reported and sorted(wanted) == sorted(received)  # which come in no order
@@ -181,15 +179,10 @@ def _require_counts(load: Generation, measured: Mapping[str, Any], received: lis
         return
     raise MeasurementError(
         f"the tokens of the load were counted differently: asked for {sum(wanted)} in "
-        f"{load.prompts} answers of {_lengths(wanted)}, the server reported "
+        f"{load.prompts} answers of {max(wanted)}, the server reported "
         f"{measured['total_output_tokens']} ({_other(wanted, reported)}), the load client received "
         f"{sum(received)} ({_other(sorted(wanted), sorted(received))})"
     )
-
-
-def _lengths(wanted: Sequence[int]) -> str:
-    least, most = min(wanted), max(wanted)
-    return f"{most}" if least == most else f"{least} to {most}"
 
 
 def _other(wanted: Sequence[int], found: Sequence[int]) -> str:
@@ -233,12 +226,9 @@ class LoadClient:
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self.launch, server.url, load, result)
-        requests = _list_requests(load)
-        if requests:
-            _write_requests(requests, result.with_suffix(".requests"))
+        last_s = _write_requests(load, result)
         try:
             self._process.ask(json.dumps(arguments))
-            last_s = max(list_due_s(requests), default=0.0)
             answer = self._await_answer(self._process, timeout_s + last_s)
         except (EngineError, BrokenPipeError) as error:
             raise server.error(f"the engine could not be measured: {error}") from error
@@ -251,7 +241,7 @@ class LoadClient:
                 f"{next((text for text in measured['errors'] if text), 'none given')}"
             )
         _require_counts(load, measured, answer["received"])
-        if requests:
+        if load.replay is not None:
             # The client counts the wait for a request's time as a queue of its own.
             measured.pop("queue_times", None)
             measured[SEND_LATENESS] = answer["late"]

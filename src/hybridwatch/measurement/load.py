@@ -116,8 +116,15 @@ def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
         Sample("request_throughput", (result["request_throughput"],)),
         *latencies(result["ttfts"], result["itls"], result["output_lens"]),
         *_acceptance(result),
-        *([Sample(SEND_LATENESS, tuple(late))] if (late := result.get(SEND_LATENESS)) else []),
+        *_of_objective_and_trace(result),
     )
+
+
+def _of_objective_and_trace(result: Mapping[str, Any]) -> Iterator[Sample]:
+    if (good := result.get("request_goodput")) is not None:
+        yield Sample("request_goodput", (good,))
+    if late := result.get(SEND_LATENESS):
+        yield Sample(SEND_LATENESS, tuple(late))
 
 
 def samples_of_steps(

@@ -12,7 +12,7 @@ import random
 import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, cycle
+from itertools import accumulate, chain, cycle
 from typing import Final, Literal, TypeVar
 
 from hybridwatch.scenarios.pattern import Arrival, Wave
@@ -297,16 +297,10 @@ def _prompts(
 
 def _traced_prompts(wave: Wave, seed: int, streams: Sequence[Unit]) -> list[_Prompt]:
     """Prompts that begin with the texts of a trace; equal ids give equal texts, in every wave."""
-    longest: dict[str, int] = {}
-    for name, tokens in (text for one in wave.trace for text in one.texts):
-        longest[name] = max(tokens, longest.get(name, 0))
-    made = {
-        name: random_text(_draws(f"{seed}/trace/{name}"), tokens)
-        for name, tokens in longest.items()
-    }
     prompts = []
     for one, unit in zip(wave.trace, streams, strict=True):
-        shared = tuple(token for name, tokens in one.texts for token in made[name][:tokens])
+        texts = (random_text(_draws(f"{seed}/trace/{name}"), size) for name, size in one.texts)
+        shared = tuple(chain.from_iterable(texts))
         own = random_text(unit, one.input_tokens - len(shared))
         prompts.append(_Prompt(shared + own, Listing()))
     return prompts

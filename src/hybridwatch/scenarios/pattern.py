@@ -286,25 +286,13 @@ def _contradictions_of_aborts(wave: Wave) -> Iterator[Contradiction]:
 
 
 def _contradictions_of_trace(wave: Wave) -> Iterator[Contradiction]:
-    if wave.arrival != "trace":
-        if wave.trace:
-            yield "trace", f'expected only with arrival "trace", found it with "{wave.arrival}"'
-        return
-    if not wave.trace:
-        yield "arrival", 'expected workload.trace with arrival "trace", found none'
-    for key, default in (
-        ("repeat", 1),
-        ("early_finish", 0),
-        ("shared_prefix_tokens", 0),
-        ("text", "random"),
-        ("continues", False),
-        ("again", False),
-    ):
-        if getattr(wave, key) != default:
-            yield key, f"expected none in a wave of a trace, found {getattr(wave, key)}"
-    for number, one in enumerate(wave.trace):
-        if one.after is not None and one.after >= number:
-            yield f"trace[{number}].after", f"expected less than {number}, found {one.after}"
+    if (wave.arrival == "trace") != bool(wave.trace):
+        wanted = 'expected "trace" with workload.trace, and with it alone'
+        yield "arrival", f'{wanted}, found "{wave.arrival}"'
+    for key in ("repeat", "early_finish", "shared_prefix_tokens", "text", "continues", "again"):
+        found = getattr(wave, key)
+        if wave.trace and found != Wave.model_fields[key].default:
+            yield key, f"expected none in a wave of a trace, found {found}"
 
 
 def _contradictions_of_overlap(wave: Wave) -> Iterator[Contradiction]:

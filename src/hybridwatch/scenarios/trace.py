@@ -6,15 +6,15 @@ Three public forms are read, none of which has texts:
   ``timestamp`` in ms, ``input_length``, ``output_length``, ``hash_ids``, one for each block of 512
   tokens of the prompt; prompts that begin with the same ids begin with the same text.
 - ``mooncake_trace`` of aiperf (``docs/benchmark-modes/trace-replay.md`` of ai-dynamo/aiperf), which
-  adds ``session_id`` and ``delay``: a turn comes so many ms after the answer before it, and
-  goes on from it where it has no ``hash_ids`` of its own.
+  adds ``session_id`` and ``delay``: a turn comes so many ms after the answer before it, and goes on
+  from it where it has no ``hash_ids`` of its own.
 - Azure's CSV (Patel et al., "Splitwise", ISCA 2024; ``AzureLLMInferenceDataset2023.md`` of
   Azure/AzurePublicDataset): ``TIMESTAMP``, ``ContextTokens``, ``GeneratedTokens``.
 """
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -25,41 +25,28 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.validation import Count, Part, Tokens, explain
 
-Milliseconds = Annotated[float, Field(ge=0, le=1e15)]
-LONGEST_REPLAY_S: Final = 3600.0
-_Speed = Annotated[float, Field(ge=0.001, le=1_000_000)]
+_Milliseconds = Annotated[float, Field(ge=0, le=1e15)]
 _Length = Annotated[int, Field(ge=0, le=1_048_576)]
 
 
 class Trace(Part):
-    """The table ``workload.trace``: a file, and how it is replayed.
-
-    Attributes:
-        file: Below the folder of scenarios, or a whole path.
-        requests: The first so many; all if left out.
-        speed: 10 replays ten minutes in one.
-        shrink: By what lengths and blocks are divided, rounded up.
-        block_tokens: Tokens of the block that an id of ``hash_ids`` stands for, before that.
-    """
+    """The table ``workload.trace``; ``scenarios/README.md`` says what each key means."""
 
     file: Annotated[str, Field(pattern=r"\.(jsonl|csv)$", description="a .jsonl or .csv file")]
     requests: Count | None = None
-    speed: _Speed = 1.0
+    speed: Annotated[float, Field(ge=0.001, le=1_000_000)] = 1.0
     shrink: Tokens = 1
     block_tokens: Tokens = 512
 
 
 class TracedRequest(Part):
-    """One request of a trace, as it is replayed.
+    """One request, as it is replayed: from the begin, or the answer to the earlier one ``after``.
 
-    Attributes:
-        delay_s: From the start of the wave, or from the answer to the request ``after``.
-        after: Number of an earlier request of the wave.
-        texts: What the prompt begins with: names of made texts, and how many tokens of each.
-            Requests with one name share its text; what is then missing of the length is its own.
+    ``texts`` has names of made texts, and how many tokens of each the prompt begins with; the rest
+    of its length is its own.
     """
 
-    delay_s: Annotated[float, Field(ge=0, le=LONGEST_REPLAY_S)]
+    delay_s: Annotated[float, Field(ge=0)]
     input_tokens: Tokens
     output_tokens: Tokens
     after: Annotated[int, Field(ge=0)] | None = None
@@ -73,98 +60,87 @@ class _Line(BaseModel):
 
     input_length: _Length
     output_length: _Length
-    timestamp: Milliseconds | None = None
-    delay: Milliseconds | None = None
+    timestamp: _Milliseconds | None = None
+    delay: _Milliseconds | None = None
     session_id: str | int | None = None
     hash_ids: tuple[int, ...] = Field(default=(), strict=False)
 
 
 _OTHER_PROMPTS: Final = ("messages", "text_input", "payload", "tools", "extra", "context_mode")
 """Keys of aiperf's that make a request other than its lengths say."""
-_AZURE: Final = {"ContextTokens": "input_length", "GeneratedTokens": "output_length"}
 
 
 def read_trace(trace: Trace, folders: Sequence[Path]) -> tuple[TracedRequest, ...]:
-    """Read the file of a trace, looked up in ``folders``, and say what is replayed when.
-
-    Raises:
-        ScenarioError: With file, line, key, expected and found.
-    """
+    """Read the file of a trace, looked up in ``folders``, and say what is replayed when."""
     places = [folder / trace.file for folder in folders]
     path = next((place for place in places if place.is_file()), places[0])
-    rows = _azure_rows if path.suffix == ".csv" else _jsonl_rows
+    rows = _azure_rows if path.suffix == ".csv" else _mooncake_rows
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            lines = [_parse(row, where) for where, row in islice(rows(file, path), trace.requests)]
+            found = [_parse(*row) for row in islice(rows(file, path), trace.requests)]
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {error}") from None
-    if len(lines) < (trace.requests or 1):
-        found = f"expected at least {trace.requests or 1} requests, found {len(lines)}"
-        raise ScenarioError(f"{path}: {found}")
-    if any(line.hash_ids for line in lines) and trace.block_tokens % trace.shrink:
-        wanted = f"a divisor of block_tokens ({trace.block_tokens})"
-        found = f"found {trace.shrink}"
-        raise ScenarioError(f"{path}: workload.trace.shrink: expected {wanted}, {found}")
-    return tuple(_replayed(trace, lines, path))
+    if len(found) < (least := trace.requests or 1):
+        raise ScenarioError(f"{path}: expected at least {least} requests, found {len(found)}")
+    if trace.block_tokens % trace.shrink and any(line.hash_ids for _, line in found):
+        wanted = f"a divisor of block_tokens ({trace.block_tokens}), found {trace.shrink}"
+        raise ScenarioError(f"{path}: workload.trace.shrink: expected {wanted}")
+    return tuple(_replayed(trace, found))
 
 
-def _jsonl_rows(file: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _mooncake_rows(file: Iterable[str], path: Path) -> Iterator[tuple[str, Any]]:
     for number, text in enumerate(file, start=1):
         where = f"{path}:{number}"
+        if not text.strip():
+            continue
         try:
-            row = json.loads(text) if text.strip() else {}
+            row = json.loads(text)
         except ValueError as error:
             raise ScenarioError(f"{where}: expected JSON: {error}") from None
         if not isinstance(row, dict):
             raise ScenarioError(f"{where}: expected an object, found {text.strip()[:60]}")
-        for key in _OTHER_PROMPTS:
-            if row.get(key) is not None:
-                wanted = "expected none, since prompts are made from lengths and ids alone"
-                raise ScenarioError(f"{where}: {key}: {wanted}")
-        if text.strip():
-            yield where, row
+        if own := [key for key in _OTHER_PROMPTS if row.get(key) is not None]:
+            wanted = "expected none, since prompts are made from lengths and ids alone"
+            raise ScenarioError(f"{where}: {own[0]}: {wanted}")
+        yield where, row
 
 
-def _azure_rows(file: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _azure_rows(file: Iterable[str], path: Path) -> Iterator[tuple[str, Any]]:
     begin: datetime | None = None
     for number, row in enumerate(csv.DictReader(file), start=2):
-        where = f"{path}:{number}"
         try:
-            at = datetime.fromisoformat(row["TIMESTAMP"].strip()[:26])
-            found: dict[str, Any] = {name: int(row[key]) for key, name in _AZURE.items()}
+            at = datetime.fromisoformat(row["TIMESTAMP"].strip()[:26])  # microseconds
+            lengths = {"input_length": int(row["ContextTokens"])}
+            lengths["output_length"] = int(row["GeneratedTokens"])
         except (KeyError, TypeError, ValueError, AttributeError):
-            wanted = f"TIMESTAMP (a date and a time), {', '.join(_AZURE)} (integers)"
-            raise ScenarioError(f"{where}: expected {wanted}, found {row}") from None
+            wanted = "TIMESTAMP (a date and a time), ContextTokens, GeneratedTokens (integers)"
+            raise ScenarioError(f"{path}:{number}: expected {wanted}, found {row}") from None
         begin = begin or at
-        yield where, {**found, "timestamp": (at - begin).total_seconds() * 1000}
+        yield f"{path}:{number}", {**lengths, "timestamp": (at - begin).total_seconds() * 1000}
 
 
-def _parse(row: Mapping[str, Any], where: str) -> _Line:
+def _parse(where: str, row: Mapping[str, Any]) -> tuple[str, _Line]:
     try:
-        return _Line.model_validate(row)
+        return where, _Line.model_validate(row)
     except ValidationError as error:
         raise ScenarioError("\n".join(f"{where}: {one}" for one in explain(_Line, error))) from None
 
 
-def _replayed(trace: Trace, lines: Sequence[_Line], path: Path) -> Iterator[TracedRequest]:
+def _replayed(trace: Trace, lines: Sequence[tuple[str, _Line]]) -> Iterator[TracedRequest]:
     """Say what is replayed; a turn's history has made answers, whatever the engine answers."""
-    begin = min((line.timestamp for line in lines if line.timestamp is not None), default=0.0)
+    begin = min((one.timestamp for _, one in lines if one.timestamp is not None), default=0.0)
     last: dict[str | int, int] = {}
     spoken: dict[str | int, int] = {}
-    for number, line in enumerate(lines):
-        session = line.session_id
-        after = None if session is None else last.get(session)
-        if line.timestamp is None and (after is None or line.delay is None):
-            wanted = "a timestamp, or a delay and an earlier turn of its session_id"
-            raise ScenarioError(f"{path}: request {number}: expected {wanted}, found neither")
-        after = after if line.timestamp is None else None
-        wait = line.delay or 0.0 if line.timestamp is None else line.timestamp - begin
+    for number, (where, line) in enumerate(lines):
+        session, after = line.session_id, None
+        wait = (line.timestamp or 0.0) - begin
+        if line.timestamp is None:
+            after = None if session is None else last.get(session)
+            if after is None or line.delay is None:
+                wanted = "a timestamp, or a delay and an earlier turn of its session_id"
+                raise ScenarioError(f"{where}: expected {wanted}, found neither")
+            wait = line.delay
         delay_s = round(wait / 1000 / trace.speed, 6)
-        if delay_s > LONGEST_REPLAY_S:
-            most = f"at most {LONGEST_REPLAY_S:.0f} s after the first"
-            found = f"{delay_s:.0f} s: raise speed, or replay fewer requests"
-            raise ScenarioError(f"{path}: request {number}: expected {most}, found {found}")
-        # Half a token cannot be sent, nor none.
         whole = line.input_length, line.output_length
         length, answer = (max(1, -(-tokens // trace.shrink)) for tokens in whole)
         texts = _texts_of_blocks(line.hash_ids, length, trace.block_tokens // trace.shrink)
@@ -172,8 +148,7 @@ def _replayed(trace: Trace, lines: Sequence[_Line], path: Path) -> Iterator[Trac
             if not line.hash_ids:
                 length += spoken.get(session, 0)
                 texts = ((f"session/{session}", length),)
-                spoken[session] = length + answer
-            last[session] = number
+            spoken[session], last[session] = length + answer, number
         yield TracedRequest(
             delay_s=delay_s, input_tokens=length, output_tokens=answer, after=after, texts=texts
         )
@@ -181,10 +156,8 @@ def _replayed(trace: Trace, lines: Sequence[_Line], path: Path) -> Iterator[Trac
 
 def _texts_of_blocks(ids: Sequence[int], length: int, block: int) -> tuple[tuple[str, int], ...]:
     """Give each block its text; the last may be cut, and what no id covers is left."""
-    lengths = [min(block, length - block * at) for at in range(len(ids))]
-    return tuple(
-        (f"block/{one}", tokens) for one, tokens in zip(ids, lengths, strict=True) if tokens > 0
-    )
+    lengths = ((one, min(block, length - block * at)) for at, one in enumerate(ids))
+    return tuple((f"block/{one}", tokens) for one, tokens in lengths if tokens > 0)
 
 
 def fill_in(workload: Mapping[str, Any], folders: Sequence[Path], name: str) -> dict[str, Any]:
@@ -192,8 +165,9 @@ def fill_in(workload: Mapping[str, Any], folders: Sequence[Path], name: str) -> 
 
     A wave with ``arrival = "trace"`` is the trace; without any wave there is one such.
     """
-    if "generation" in workload:
-        wanted = "expected none with workload.trace, which is the load"
+    own = workload.get("generation", {})
+    if not isinstance(own, Mapping) or own.keys() - {"slo"}:
+        wanted = "expected slo alone with workload.trace, which is the load"
         raise ScenarioError(f"{name}: workload.generation: {wanted}")
     try:
         trace = Trace.model_validate(workload["trace"])
@@ -201,7 +175,7 @@ def fill_in(workload: Mapping[str, Any], folders: Sequence[Path], name: str) -> 
         lines = explain(Trace, error)
         raise ScenarioError("\n".join(f"{name}: workload.trace.{one}" for one in lines)) from None
     requests = read_trace(trace, folders)
-    wave = {
+    wave: dict[str, Any] = {
         "arrival": "trace",
         "requests": len(requests),
         "input_tokens": [one.input_tokens for one in requests],
@@ -215,12 +189,9 @@ def fill_in(workload: Mapping[str, Any], folders: Sequence[Path], name: str) -> 
         "max_concurrency": len(requests),
         "seed": workload.get("seed"),
         "replay": wave,
+        **own,
     }
-    waves = workload.get("waves", [{"arrival": "trace"}])
-    if isinstance(waves, list):
-        waves = [{**wave, **one} if _is_of_trace(one) else one for one in waves]
-    return {**workload, "waves": waves, "generation": generation}
-
-
-def _is_of_trace(wave: object) -> bool:
-    return isinstance(wave, Mapping) and wave.get("arrival") == "trace"
+    waves = workload.get("waves", [wave])
+    own_waves = [one for one in waves if isinstance(one, Mapping)]
+    filled = [{**wave, **one} if one.get("arrival") == "trace" else one for one in own_waves]
+    return {**workload, "waves": filled, "generation": generation}

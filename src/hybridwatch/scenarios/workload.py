@@ -26,11 +26,30 @@ _REQUEST_KEYS: Final = (
 """Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 
 
-class Generation(Part):
-    """The load under which everything is timed; the end-of-text token is ignored.
+_Milliseconds = Annotated[float, Field(ge=0.001, le=10_000_000)]
 
-    ``replay`` is the wave of a trace; the numbers are then its largest.
-    """
+
+class Objective(Part):
+    """A service-level objective: what each request must keep, milliseconds, to count as goodput."""
+
+    ttft_ms: _Milliseconds | None = None
+    tpot_ms: _Milliseconds | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if not self.bounds:
+            refuse(("ttft_ms", "expected it or tpot_ms, found neither"))
+        return self
+
+    @property
+    def bounds(self) -> Mapping[str, float]:
+        """Metric to the largest value that a request may have, seconds."""
+        given = {"ttft": self.ttft_ms, "tpot": self.tpot_ms}
+        return {metric: ms / 1000 for metric, ms in given.items() if ms is not None}
+
+
+class Generation(Part):
+    """The timed load, which no end of text ends; of a ``replay`` the numbers are the largest."""
 
     prompts: Count
     input_tokens: Tokens
@@ -38,21 +57,12 @@ class Generation(Part):
     max_concurrency: Concurrency
     seed: Seed
     request_rate: Rate | None = None
+    slo: Objective | None = None
     replay: Wave | None = None
-
-    @property
-    def longest_request(self) -> int:
-        """Most tokens of a prompt and its answer together."""
-        if self.replay is not None:
-            return self.replay.longest_request
-        return self.input_tokens + self.output_tokens
 
 
 class Workload(Part):
-    """The work that an engine gets; contract trial k takes ``seed + k``.
-
-    Of a ``trace`` the loader makes the waves and the timed load (``trace.fill_in``).
-    """
+    """The work that an engine gets; trial k takes ``seed + k``. The loader fills in a ``trace``."""
 
     seed: Seed
     trace: Trace | None = None
@@ -146,26 +156,6 @@ def _contradictions_of_turn(key: str, before: Wave, wave: Wave) -> Iterator[Cont
 FEWEST_POINTS: Final = 3
 """A line between two points has no shape."""
 _MOST_POINTS: Final = 64
-_Milliseconds = Annotated[float, Field(ge=0.001, le=10_000_000)]
-
-
-class Objective(Part):
-    """A service-level objective: what each request must keep, milliseconds, to count as goodput."""
-
-    ttft_ms: _Milliseconds | None = None
-    tpot_ms: _Milliseconds | None = None
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if not self.bounds:
-            refuse(("ttft_ms", "expected it or tpot_ms, found neither"))
-        return self
-
-    @property
-    def bounds(self) -> Mapping[str, float]:
-        """Metric to the largest value that a request may have, seconds."""
-        given = {"ttft": self.ttft_ms, "tpot": self.tpot_ms}
-        return {metric: ms / 1000 for metric, ms in given.items() if ms is not None}
 
 
 class Sweep(Part):
@@ -223,6 +213,8 @@ def contradictions_of_sweep(sweep: Sweep | None, load: Generation) -> Iterator[C
         yield "workload.generation.output_tokens", f"expected at least 2 with a sweep: {why}"
     if load.replay is not None:
         yield "sweep", "expected none with workload.trace, whose load it would vary"
+    if load.slo is not None:
+        yield "workload.generation.slo", "expected none with a sweep, which has its own"
     if load.request_rate is not None:
         found = f"{load.request_rate:g}"
         yield "workload.generation.request_rate", f"expected none with a sweep, found {found}"

@@ -184,6 +184,8 @@ def test_the_requests_of_a_trace_wait_for_nothing_but_their_time():
     launch = launched("curated/replayed-trace", "cpu")
     words = client_arguments(launch, "http://x", load, Path("r.json"))
     assert words[words.index("--dataset-path") + 1] == "r.requests"
+    at = words.index("--goodput")
+    assert words[at + 1 : at + 3] == ["ttft:150", "tpot:20"], "milliseconds"
     assert not {"--max-concurrency", "--request-rate", "--random-input-len"} & set(words)
 
 

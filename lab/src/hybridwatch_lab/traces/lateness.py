@@ -87,7 +87,7 @@ def _run_server(found: Connection) -> None:
 
 def measure(build: str, requests: int, speed: float) -> dict[str, Any]:
     """Replay a made trace once; seconds by the server's clock and by the client's."""
-    spec = parse_label(build).build
+    spec = parse_label(build).spec
     model = home() / "models" / "tiny-hybrid"
     args = {"dtype": "float32", "max_model_len": 512, "max_num_seqs": 8}
     engine = EngineArgs.model_validate(
