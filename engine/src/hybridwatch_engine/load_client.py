@@ -19,7 +19,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,9 @@ def count_tokens(messages: Iterable[str]) -> int:
     chunks = (json.loads(text) for text in events if text != "[DONE]")
     choices = (choice for chunk in chunks for choice in chunk.get("choices") or ())
     return sum(len(choice.get("token_ids") or ()) for choice in choices)
+
+
+_Sending = Callable[..., Coroutine[Any, Any, Any]]
 
 
 class StreamKeeper:
@@ -70,6 +73,10 @@ class StreamKeeper:
     def forget(self) -> None:
         """Keep no stream any more."""
         self._streams.clear()
+
+
+_LEAD_S = 0.0001
+"""For each request, before the first is due: until then all of them are waiting."""
 
 
 class Replayer:
@@ -110,14 +117,16 @@ class Replayer:
             for number, row in enumerate(self._rows)
         ]
 
-    def waiting(self, send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def waiting(self, send: _Sending) -> _Sending:
         """Make a function of vLLM's client that sends a request wait until it is due."""
 
         async def send_when_due(request_func_input: Any, *args: Any, **others: Any) -> Any:
             if not self._rows:
                 return await send(request_func_input, *args, **others)
             number = int(request_func_input.request_id.rpartition("-")[2])
-            begin = self._begin = self._begin or time.perf_counter()
+            if self._begin is None:
+                self._begin = time.perf_counter() + _LEAD_S * len(self._rows)
+            begin = self._begin
             after = self._rows[number]["after"]
             if after is not None:
                 await self._answered[after].wait()

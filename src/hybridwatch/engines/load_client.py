@@ -179,7 +179,8 @@ def _require_counts(load: Generation, measured: Mapping[str, Any], received: lis
         return
     raise MeasurementError(
         f"the tokens of the load were counted differently: asked for {sum(wanted)} in "
-        f"{load.prompts} answers of {max(wanted)}, the server reported "
+        f"{load.prompts} answers of {load.output_tokens}"
+        f"{' at most' if load.replay else ''}, the server reported "
         f"{measured['total_output_tokens']} ({_other(wanted, reported)}), the load client received "
         f"{sum(received)} ({_other(sorted(wanted), sorted(received))})"
     )

@@ -247,8 +247,8 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
 
 def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
     room, load = scenario.engine.max_model_len, scenario.workload.generation
-    most = load.replay.longest_request if load.replay else load.input_tokens + load.output_tokens
-    totals = {"workload.generation": most}
+    whole = load.replay.longest_request if load.replay else load.input_tokens + load.output_tokens
+    totals = {"workload.generation": whole}
     before = 0
     for key, wave in scenario.workload.all_waves:
         before = totals[key] = wave.longest_request + (before if wave.continues else 0)

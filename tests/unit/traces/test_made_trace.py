@@ -3,10 +3,9 @@
 import json
 from itertools import pairwise
 
+from hybridwatch.system.home import home
 from hybridwatch_lab.traces.lateness import write_trace
 from hybridwatch_lab.traces.make import BLOCK, SHAPES, make
-
-from hybridwatch.system.home import home
 
 
 def test_the_shipped_trace_is_made_by_its_recipe_byte_for_byte():
