@@ -18,13 +18,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.validation import Count, Part, Tokens, explain
 
+_Model = TypeVar("_Model", bound=BaseModel)
 _Milliseconds = Annotated[float, Field(ge=0, le=1e15)]
 _Length = Annotated[int, Field(ge=0, le=1_048_576)]
 
@@ -77,7 +78,8 @@ def read_trace(trace: Trace, folders: Sequence[Path]) -> tuple[TracedRequest, ..
     rows = _azure_rows if path.suffix == ".csv" else _mooncake_rows
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            found = [_parse(*row) for row in islice(rows(file, path), trace.requests)]
+            first = islice(rows(file, path), trace.requests)
+            found = [(where, _parse(_Line, row, f"{where}: ")) for where, row in first]
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {error}") from None
     if len(found) < (least := trace.requests or 1):
@@ -119,15 +121,16 @@ def _azure_rows(file: Iterable[str], path: Path) -> Iterator[tuple[str, Any]]:
         yield f"{path}:{number}", {**lengths, "timestamp": (at - begin).total_seconds() * 1000}
 
 
-def _parse(where: str, row: Mapping[str, Any]) -> tuple[str, _Line]:
+def _parse(model: type[_Model], row: object, where: str) -> _Model:
     try:
-        return where, _Line.model_validate(row)
+        return model.model_validate(row)
     except ValidationError as error:
-        raise ScenarioError("\n".join(f"{where}: {one}" for one in explain(_Line, error))) from None
+        raise ScenarioError("\n".join(f"{where}{one}" for one in explain(model, error))) from None
 
 
 def _replayed(trace: Trace, lines: Sequence[tuple[str, _Line]]) -> Iterator[TracedRequest]:
     """Say what is replayed; a turn's history has made answers, whatever the engine answers."""
+    block = max(1, trace.block_tokens // trace.shrink)
     begin = min((one.timestamp for _, one in lines if one.timestamp is not None), default=0.0)
     last: dict[str | int, int] = {}
     spoken: dict[str | int, int] = {}
@@ -143,7 +146,10 @@ def _replayed(trace: Trace, lines: Sequence[tuple[str, _Line]]) -> Iterator[Trac
         delay_s = round(wait / 1000 / trace.speed, 6)
         whole = line.input_length, line.output_length
         length, answer = (max(1, -(-tokens // trace.shrink)) for tokens in whole)
-        texts = _texts_of_blocks(line.hash_ids, length, trace.block_tokens // trace.shrink)
+        texts = tuple(  # of the last block, so much as the prompt has
+            (f"block/{one}", min(block, length - block * at))
+            for at, one in enumerate(line.hash_ids[: -(-length // block)])
+        )
         if session is not None:
             if not line.hash_ids:
                 length += spoken.get(session, 0)
@@ -154,26 +160,13 @@ def _replayed(trace: Trace, lines: Sequence[tuple[str, _Line]]) -> Iterator[Trac
         )
 
 
-def _texts_of_blocks(ids: Sequence[int], length: int, block: int) -> tuple[tuple[str, int], ...]:
-    """Give each block its text; the last may be cut, and what no id covers is left."""
-    lengths = ((one, min(block, length - block * at)) for at, one in enumerate(ids))
-    return tuple((f"block/{one}", tokens) for one, tokens in lengths if tokens > 0)
-
-
 def fill_in(workload: Mapping[str, Any], folders: Sequence[Path], name: str) -> dict[str, Any]:
-    """Give the workload of scenario ``name`` the waves and the timed load that replay its trace.
-
-    A wave with ``arrival = "trace"`` is the trace; without any wave there is one such.
-    """
+    """Give the workload of scenario ``name`` the waves and the timed load that replay its trace."""
     own = workload.get("generation", {})
     if not isinstance(own, Mapping) or own.keys() - {"slo"}:
         wanted = "expected slo alone with workload.trace, which is the load"
         raise ScenarioError(f"{name}: workload.generation: {wanted}")
-    try:
-        trace = Trace.model_validate(workload["trace"])
-    except ValidationError as error:
-        lines = explain(Trace, error)
-        raise ScenarioError("\n".join(f"{name}: workload.trace.{one}" for one in lines)) from None
+    trace = _parse(Trace, workload["trace"], f"{name}: workload.trace.")
     requests = read_trace(trace, folders)
     wave: dict[str, Any] = {
         "arrival": "trace",

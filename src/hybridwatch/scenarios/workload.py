@@ -211,10 +211,8 @@ def contradictions_of_sweep(sweep: Sweep | None, load: Generation) -> Iterator[C
     if load.output_tokens == 1:
         why = "one token has no time per output token"
         yield "workload.generation.output_tokens", f"expected at least 2 with a sweep: {why}"
-    if load.replay is not None:
-        yield "sweep", "expected none with workload.trace, whose load it would vary"
-    if load.slo is not None:
-        yield "workload.generation.slo", "expected none with a sweep, which has its own"
+    if load.replay is not None or load.slo is not None:
+        yield "sweep", "expected none with workload.trace, nor with workload.generation.slo"
     if load.request_rate is not None:
         found = f"{load.request_rate:g}"
         yield "workload.generation.request_rate", f"expected none with a sweep, found {found}"

@@ -118,7 +118,7 @@ def test_a_turn_waits_for_the_answer_before_it(monkeypatch, tmp_path):
 
 def test_what_is_sent_late_is_said(monkeypatch, tmp_path):
     _, late, _ = replay(monkeypatch, tmp_path, [row(1, 0.0), row(2, 7.0)], late=0.25)
-    assert late == [0.0, 0.25]
+    assert late == [0.25, 0.25]
 
 
 def test_a_load_of_another_kind_is_left_alone():

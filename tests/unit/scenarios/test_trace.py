@@ -192,3 +192,17 @@ def test_the_shipped_trace_shares_prefixes_within_chats_and_across_agents():
     assert len({tuple(names[:6]) for names in agents}) == 1, "one text of rules"
     assert len(agents) + len(chats) == 29
     assert any(one[:1] == other[:1] for one in chats for other in chats if one is not other)
+
+
+SWEEP = "\n[sweep]\nrequest_rate = [1, 2, 3]\n"
+
+
+def test_a_sweep_has_its_own_loads_and_its_own_objective(tmp_path):
+    wave = '[[workload.waves]]\narrival = "trace"\n'
+    found = refusal(ScenarioError, scenario, tmp_path, SESSION, "", f"{wave}{SWEEP}")
+    assert "x.toml: sweep: expected none with workload.trace" in found
+    text = GOOD.replace(
+        "[accuracy]", f"[workload.generation.slo]\nttft_ms = 5\n{SWEEP}[accuracy]", 1
+    )
+    found = refusal(ScenarioError, load_scenario, *write(tmp_path, text))
+    assert "x.toml: sweep: expected none" in found
