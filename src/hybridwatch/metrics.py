@@ -175,6 +175,7 @@ def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
     return Metric(metric_id, unit, Direction.HIGHER, Kind.RATE, _MARGIN, doc)
 
 
+SEND_LATENESS: Final = "send_lateness"
 CURVE_AREA: Final = "curve_area"
 DUET_CPU_TIME: Final = "duet_cpu_time"
 DUET_CURVE_AREA: Final = "duet_curve_area"
@@ -214,6 +215,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     _time("tpot", "Time per output token of each request, the first token left out."),
     _time("itl", "Inter-token latency: time between two tokens of one request."),
     _time("e2el", "End-to-end latency of each request."),
+    _time(SEND_LATENESS, "How much later than its trace says the load client sent each request."),
     _time(
         "engine_cpu_time",
         "Processor time of the engine, all its processes and threads together, per engine step "
@@ -362,7 +364,7 @@ FAMILIES: Final[dict[str, Metric]] = {
     ),
 }
 
-EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions"})
+EXPLAINING: Final = frozenset({"engine_step_rate", "batch_occupancy", "preemptions", SEND_LATENESS})
 """Metrics that say why ``output_throughput`` changed (``analysis/attribution.py``). They get no
 verdict: to test the same thing again under other names would only make more false alarms."""
 

@@ -10,7 +10,8 @@ import pytest
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.load_client import LoadClient
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.scenarios.workload import Generation
+from hybridwatch.scenarios.trace import fill_in
+from hybridwatch.scenarios.workload import Generation, Workload
 from hybridwatch.system.home import home
 from tests.engine.conftest import HEALTHY
 from tests.live_server import LiveServer, QuietHandler, serving
@@ -105,9 +106,9 @@ def ask(sides, scenario, tmp_path_factory):
     )
     client = LoadClient(launch, folder / "client.log")
 
-    def load(manner: Manner) -> dict[str, Any]:
+    def load(manner: Manner, of: Generation = LOAD) -> dict[str, Any]:
         speaker.manner = manner
-        return client.run(Server(http.url), LOAD, folder / "result.json", 120.0)  # type: ignore[arg-type]
+        return client.run(Server(http.url), of, folder / "result.json", 120.0)  # type: ignore[arg-type]
 
     with serving(LiveServer(handler_of(speaker))) as http:
         yield load
@@ -145,3 +146,22 @@ def test_a_server_that_counts_wrongly_is_refused_with_both_counts(ask, manner, r
     assert f"the load client received {received}" in told
     assert not isinstance(refused.value, EngineError), "the engine is well and goes on"
     assert ask(Manner())["completed"] == 4, "and so does the client"
+
+
+def test_a_trace_is_replayed_and_then_a_load_of_another_kind(ask, tmp_path):
+    rows = [
+        {"timestamp": 0, "input_length": 8, "output_length": 20, "session_id": 1},
+        {"timestamp": 5, "input_length": 8, "output_length": 3},
+        {"delay": 5, "input_length": 8, "output_length": 7, "session_id": 1},
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "t.jsonl").write_text(text, encoding="utf-8")
+    own = {"trace": {"file": "t.jsonl"}, "seed": 1, "generation": {"slo": {"ttft_ms": 60_000}}}
+    traced = Workload.model_validate(fill_in(own, [tmp_path], "made")).generation
+    result = ask(Manner(), traced)
+    assert result["output_lens"] == [20, 3, 7]
+    assert len(result["send_lateness"]) == 3
+    assert result["request_goodput"] == result["request_throughput"]
+    assert "send_lateness" not in ask(Manner())
+    with pytest.raises(MeasurementError, match=r"asked for 30 in 3 answers of 20 at most"):
+        ask(Manner(more=2), traced)

@@ -5,6 +5,8 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from itertools import chain
+from statistics import median
 
 from hybridwatch.analysis.machine_state import doubt_machine_states
 from hybridwatch.analysis.one_side import OneSide
@@ -15,11 +17,14 @@ from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
 from hybridwatch.analysis.verdict import Comparison
-from hybridwatch.metrics import Kind
+from hybridwatch.metrics import SEND_LATENESS, Kind
 from hybridwatch.records.run import UNKNOWN
 
 _NAMED = 3
 """How many unknown fields a doubt lists."""
+
+LATE_S = 0.005
+"""Seconds by which half of the requests of a trace may be sent too late."""
 
 FEWEST_LOSSES = 5
 """Answers lost while none is won: of equal sides one in 32 shows so many at most."""
@@ -93,6 +98,7 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
     yield from _about_noise(draft)
     if not pair.repeats:
         yield from doubt_machine_states(pair)
+    yield from _about_lateness(pair)
     if broken := sum(side.broken for side in pair.sides):
         yield (
             f"{broken} trial(s) left out because of values that are no finite numbers: "
@@ -150,6 +156,18 @@ def about_failures(pair: Pair) -> Iterator[str]:
             yield (
                 f"No {phase.value} trial of the {name} succeeded ({failed} failed): "
                 "read the failures, then repeat."
+            )
+
+
+def _about_lateness(pair: Pair) -> Iterator[str]:
+    for side in pair.sides:
+        samples = [sample for trial in side.trials for sample in trial.samples]
+        late = [sample.values for sample in samples if sample.metric == SEND_LATENESS]
+        if late and (middle := median(chain.from_iterable(late))) > LATE_S:
+            yield (
+                f"Half of the {side.name}'s requests were sent more than {1000 * middle:.0f} ms "
+                "later than the trace says, so the load was another: free a processor for the "
+                "load client, or lower workload.trace.speed."
             )
 
 

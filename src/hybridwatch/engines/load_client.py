@@ -6,7 +6,7 @@ that nothing is added to what is timed.
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ import httpx
 from hybridwatch.engines.launch import Launch
 from hybridwatch.engines.server import NO_CERTIFICATES, EngineServer, Server
 from hybridwatch.errors import EngineError, MeasurementError
+from hybridwatch.metrics import SEND_LATENESS
+from hybridwatch.scenarios.expansion import expand, list_due_s
 from hybridwatch.scenarios.workload import Generation
 from hybridwatch.system.guarded import ConversingProcess, without_proxy
 from hybridwatch.system.python_command import python_command
@@ -107,6 +109,8 @@ def _read_metrics(server: EngineServer) -> str:
         raise server.error(f"no answer from the engine to /metrics: {error}") from error
 
 
+_REQUESTS: Final = ".requests"
+_REPLAYED: Final = ("prompt", "max_tokens", "delay_s", "after")
 _PERCENTILE_METRICS: Final = "ttft,tpot,itl,e2el"
 
 
@@ -115,17 +119,21 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
 
     The tokenizer is named from there: a record shall not show where a checkout is.
     """
+    file = str(result.with_suffix(_REQUESTS))
+    prompts = {
+        "dataset-name": "random",
+        "random-input-len": str(load.input_tokens),
+        "random-output-len": str(load.output_tokens),
+        "max-concurrency": str(load.max_concurrency),
+    }
     options = {
         "backend": "openai",
         "base-url": url,
         "endpoint": "/v1/completions",
         "model": launch.served_name,
         "tokenizer": (launch.tokenizer or launch.model).name,
-        "dataset-name": "random",
-        "random-input-len": str(load.input_tokens),
-        "random-output-len": str(load.output_tokens),
+        **({"dataset-name": "custom", "dataset-path": file} if load.replay else prompts),
         "num-prompts": str(load.prompts),
-        "max-concurrency": str(load.max_concurrency),
         "seed": str(load.seed),
         "temperature": "0",
         "percentile-metrics": _PERCENTILE_METRICS,
@@ -134,6 +142,9 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
         "result-filename": result.name,
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    if load.slo is not None:
+        goals = (f"{name}:{1000 * bound:g}" for name, bound in load.slo.bounds.items())
+        words += ["--goodput", *goals]
     # The client asks one request first to see that the server is up; our engine is.
     return [
         *words,
@@ -147,21 +158,37 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
     ]
 
 
+def _write_requests(load: Generation, result: Path) -> float:
+    """Write what the client replays, and give the seconds until the last is due."""
+    if load.replay is None:
+        return 0.0
+    requests = expand((load.replay,), load.seed)[0].requests
+    rows = (json.dumps({key: getattr(one, key) for key in _REPLAYED}) for one in requests)
+    result.with_suffix(_REQUESTS).write_text("\n".join(rows), encoding="utf-8")
+    return max(list_due_s(requests))
+
+
 def _require_counts(load: Generation, measured: Mapping[str, Any], received: list[int]) -> None:
     """Refuse a load whose tokens scenario, server and client count differently."""
-    wanted, reported = [load.output_tokens] * load.prompts, measured["output_lens"]
-    if wanted == reported == received and measured["total_output_tokens"] == sum(wanted):
+    wanted = [load.output_tokens] * load.prompts
+    if load.replay is not None:
+        wanted = [one.output_tokens for one in load.replay.trace]
+    reported = measured["output_lens"]
+    alike = wanted == reported and sorted(wanted) == sorted(received)  # which come in no order
+    if alike and measured["total_output_tokens"] == sum(wanted):
         return
     raise MeasurementError(
         f"the tokens of the load were counted differently: requested {sum(wanted)} in "
-        f"{load.prompts} answers of {load.output_tokens}, the server reported "
-        f"{measured['total_output_tokens']} ({_other(load, reported)}), the load client received "
-        f"{sum(received)} ({_other(load, received)})"
+        f"{load.prompts} answers of {load.output_tokens}"
+        f"{' at most' if load.replay else ''}, the server reported "
+        f"{measured['total_output_tokens']} ({_other(wanted, reported)}), the load client received "
+        f"{sum(received)} ({_other(sorted(wanted), sorted(received))})"
     )
 
 
-def _other(load: Generation, found: list[int]) -> str:
-    return f"{sum(count != load.output_tokens for count in found)} of another length"
+def _other(wanted: Sequence[int], found: Sequence[int]) -> str:
+    pairs = zip(wanted, found, strict=False)
+    return f"{sum(count != asked for asked, count in pairs)} of another length"
 
 
 class LoadClient:
@@ -200,9 +227,10 @@ class LoadClient:
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self.launch, server.url, load, result)
+        last_s = _write_requests(load, result)
         try:
             self._process.ask(json.dumps(arguments))
-            received = self._await_answer(self._process, timeout_s)["received"]
+            answer = self._await_answer(self._process, timeout_s + last_s)
         except (EngineError, BrokenPipeError) as error:
             raise server.error(f"the engine could not be measured: {error}") from error
         # The client writes NaN for a statistic of nothing; JSON and our records know no NaN.
@@ -213,7 +241,11 @@ class LoadClient:
                 f"{measured['failed']} of {load.prompts} requests failed under load; first error: "
                 f"{next((text for text in measured['errors'] if text), 'none given')}"
             )
-        _require_counts(load, measured, received)
+        _require_counts(load, measured, answer["received"])
+        if load.replay is not None:
+            # The client counts the wait for a request's time as a queue of its own.
+            measured.pop("queue_times", None)
+            measured[SEND_LATENESS] = answer["late"]
         return measured
 
     def _await_answer(self, process: ConversingProcess, timeout_s: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hybridwatch.engines.server import Server
 from hybridwatch.errors import GpuError, MeasurementError
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.waves import drive
-from hybridwatch.metrics import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA
+from hybridwatch.metrics import CURVE_AREA, DUET_CPU_TIME, DUET_CURVE_AREA, SEND_LATENESS
 from hybridwatch.records.readings import (
     CLOCK_DIGITS,
     accepted_drafts,
@@ -116,7 +116,15 @@ def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:
         Sample("request_throughput", (result["request_throughput"],)),
         *latencies(result["ttfts"], result["itls"], result["output_lens"]),
         *_acceptance(result),
+        *_of_objective_and_trace(result),
     )
+
+
+def _of_objective_and_trace(result: Mapping[str, Any]) -> Iterator[Sample]:
+    if (good := result.get("request_goodput")) is not None:
+        yield Sample("request_goodput", (good,))
+    if late := result.get(SEND_LATENESS):
+        yield Sample(SEND_LATENESS, tuple(late))
 
 
 def samples_of_steps(

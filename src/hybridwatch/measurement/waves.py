@@ -30,7 +30,7 @@ from hybridwatch.measurement.completions import (
     without_tokens,
 )
 from hybridwatch.records.trial_parts import Completion
-from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
+from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, list_due_s
 
 COMPLETIONS: Final = "/v1/completions"
 ARRIVAL_TIMEOUT_S: Final = 30.0
@@ -253,12 +253,21 @@ class _Driver:
     def _send_in_time(
         self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor
     ) -> list[Future[Reply]]:
-        sent = []
-        begin = time.monotonic()
-        for request in requests:
-            time.sleep(max(0.0, begin + request.delay_s - time.monotonic()))
-            sent.append(senders.submit(self._send, request))
-        return sent
+        sent: dict[int, Future[Reply]] = {}
+        begin, due = time.monotonic(), list_due_s(requests)
+        for number in sorted(range(len(requests)), key=due.__getitem__):
+            time.sleep(max(0.0, begin + due[number] - time.monotonic()))
+            request = requests[number]
+            if request.after is None:
+                sent[number] = senders.submit(self._send, request)
+            else:
+                sent[number] = senders.submit(self._send_after, sent[request.after], request)
+        return [sent[number] for number in range(len(requests))]
+
+    def _send_after(self, earlier: Future[Reply], request: PlannedRequest) -> Reply:
+        earlier.result()
+        time.sleep(request.delay_s)
+        return self._send(request)
 
     def _send_together(
         self, requests: Sequence[PlannedRequest], senders: ThreadPoolExecutor

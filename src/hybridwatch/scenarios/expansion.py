@@ -12,7 +12,7 @@ import random
 import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, cycle
+from itertools import accumulate, chain, cycle
 from typing import Final, Literal, TypeVar
 
 from hybridwatch.scenarios.pattern import Arrival, Wave
@@ -97,7 +97,8 @@ class PlannedRequest:
 
     Attributes:
         rank: Data-parallel rank that gets it; None when the engine shall choose.
-        delay_s: Seconds from the start of the wave to its arrival; 0 but for poisson arrivals.
+        delay_s: Seconds from the start of the wave to its arrival, of poisson arrivals and traces.
+        after: Number of the request of its wave whose answer ``delay_s`` counts from, if any.
         at_step: Engine step of the wave before which it comes, when the wave arrives by steps.
         adapter: One of ``engine.lora_modules``; empty for the model alone.
         abort_at_step: The one before which its client goes away; None for one that is answered.
@@ -117,6 +118,7 @@ class PlannedRequest:
     sampling_params: SamplingParams = DEFAULT_PARAMS
     adapter: str = ""
     streamed: bool = False
+    after: int | None = None
 
     @property
     def has_right_answer(self) -> bool:
@@ -146,6 +148,14 @@ class PlannedWave:
     again: bool = False
     token_budget: int | None = None
     idle_s: float = 0.0
+
+
+def list_due_s(requests: Sequence[PlannedRequest]) -> list[float]:
+    """Seconds from the start of a wave at which each request comes, if answers take no time."""
+    due = list[float]()
+    for one in requests:
+        due.append(one.delay_s + (0.0 if one.after is None else due[one.after]))
+    return due
 
 
 def expand(waves: Sequence[Wave], seed: int, section: Section = "waves") -> tuple[PlannedWave, ...]:
@@ -234,6 +244,7 @@ def _planned(wave: Wave, place: _Place) -> tuple[PlannedWave, Sequence[_Prompt]]
             priority=wave.find_priority(at),
             sampling_params=wave.find_params(at),
             adapter=wave.find_adapter(at),
+            after=wave.trace[at].after if wave.trace else None,
         )
         for at, (prompt, output, delay) in enumerate(zip(prompts, outputs, delays, strict=True))
     )
@@ -258,6 +269,8 @@ def _outputs(wave: Wave, streams: Sequence[Unit]) -> list[int]:
 
 def _delays(wave: Wave, streams: Sequence[Unit]) -> list[float]:
     units = [unit() for unit in streams]
+    if wave.trace:
+        return [one.delay_s for one in wave.trace]
     if wave.rate is None:
         return [0.0] * len(units)
     rate = wave.rate
@@ -268,6 +281,8 @@ def _delays(wave: Wave, streams: Sequence[Unit]) -> list[float]:
 def _prompts(
     wave: Wave, place: _Place, streams: Sequence[Unit], lengths: Sequence[int]
 ) -> list[_Prompt]:
+    if wave.trace:
+        return _traced_prompts(wave, place.seed, streams)
     taken: set[tuple[int, ...]] = set()
     prompts = []
     starts = zip(streams, _starts(wave, place), lengths, strict=False)
@@ -280,6 +295,17 @@ def _prompts(
             prompt = _prompt(wave, unit, start, length)
         taken.add(prompt.tokens)
         prompts.append(prompt)
+    return prompts
+
+
+def _traced_prompts(wave: Wave, seed: int, streams: Sequence[Unit]) -> list[_Prompt]:
+    """Prompts that begin with the texts of a trace; equal ids give equal texts, in every wave."""
+    prompts = []
+    for one, unit in zip(wave.trace, streams, strict=True):
+        texts = (random_text(_draws(f"{seed}/trace/{name}"), size) for name, size in one.texts)
+        shared = tuple(chain.from_iterable(texts))
+        own = random_text(unit, one.input_tokens - len(shared))
+        prompts.append(_Prompt(shared + own, Listing()))
     return prompts
 
 

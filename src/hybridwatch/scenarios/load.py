@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from hybridwatch.errors import ScenarioError
 from hybridwatch.scenarios.scenario import Scenario
+from hybridwatch.scenarios.trace import fill_in
 from hybridwatch.scenarios.validation import closest, explain, quoted
 from hybridwatch.system.home import layers
 from hybridwatch.system.plain_text import visible
@@ -71,6 +72,8 @@ def load_scenario(path: Path, root: Path) -> Scenario:
         raise ScenarioError(f"{name}: expected lower-case words joined by hyphens as file name")
     content = _completed(_parse(path, name), root, name)
     try:
+        if isinstance(workload := content.get("workload"), dict) and "trace" in workload:
+            content["workload"] = fill_in(workload, layers(root), name)
         return Scenario.model_validate({**content, "id": scenario_id})
     except ValidationError as error:
         lines = explain(Scenario, error)
@@ -195,6 +198,7 @@ def digest(scenario: Scenario) -> str:
             **dict.fromkeys(("id", "fix_v2", "why", "since", "until", "expect", "trials"), True),
             "accuracy": {"documents"},
             "sweep": {"known_bad"},
+            "workload": {"trace"},
         },
         exclude_defaults=True,
     )

@@ -15,6 +15,7 @@ from hybridwatch.scenarios.sampling import (
     SamplingParams,
     contradictions_of_params,
 )
+from hybridwatch.scenarios.trace import TracedRequest
 from hybridwatch.scenarios.validation import (
     Concurrency,
     Contradiction,
@@ -119,7 +120,7 @@ SharedTokens = Annotated[int | tuple[int, ...], one_or_each(0, MAX_TOKENS)]
 Priority = Annotated[int | tuple[int, ...], one_or_each(-1000, 1000)]
 
 
-Arrival = Literal["together", "queue", "poisson", "steps"]
+Arrival = Literal["together", "queue", "poisson", "steps", "trace"]
 MAX_RANKS: Final = 8
 MAX_STEPS: Final = 100_000
 LONGEST_IDLE_S: Final = 5
@@ -148,6 +149,7 @@ class Wave(Part):
     max_concurrency: Concurrency | None = None
     rate: Annotated[float, Field(ge=0.001, le=10_000)] | None = None
     at_step: tuple[Step, ...] = Field(default=(), strict=False)
+    trace: tuple[TracedRequest, ...] = Field(default=(), strict=False)
     aborts: tuple[Abort, ...] = Field(default=(), strict=False)
     overlap_after_steps: Step | None = None
     idle_s: Annotated[float, Field(ge=0, le=LONGEST_IDLE_S)] = 0.0
@@ -176,6 +178,7 @@ class Wave(Part):
             *_contradictions_of_rows(self),
             *_contradictions_of_steps(self),
             *_contradictions_of_aborts(self),
+            *_contradictions_of_trace(self),
             *_contradictions_of_prefix(self),
             *_contradictions_of_sampling(self),
         )
@@ -246,6 +249,7 @@ def _contradictions_of_arrival(wave: Wave) -> Iterator[Contradiction]:
 def _contradictions_of_rows(wave: Wave) -> Iterator[Contradiction]:
     rows = {
         "at_step": wave.at_step or None,
+        "trace": wave.trace or None,
         "input_tokens": getattr(wave.input_tokens, "each", None),
         "output_tokens": getattr(wave.output_tokens, "each", None),
         "shared_prefix_tokens": wave.shared_prefix_tokens,
@@ -263,7 +267,7 @@ def _contradictions_of_steps(wave: Wave) -> Iterator[Contradiction]:
     if wave.arrival != "steps" and wave.at_step:
         found = f'found it with arrival "{wave.arrival}"'
         yield "at_step", f'expected only with arrival "steps", {found}'
-    if wave.arrival in {"queue", "poisson"}:
+    if wave.arrival in {"queue", "poisson", "trace"}:
         wanted = 'expected only with arrival "together" or "steps"'
         found = f'found it with arrival "{wave.arrival}"'
         for key in ("aborts", "overlap_after_steps"):
@@ -284,6 +288,16 @@ def _contradictions_of_aborts(wave: Wave) -> Iterator[Contradiction]:
         elif abort.request < len(wave.at_step) and abort.step < wave.at_step[abort.request]:
             least = f"at least its at_step ({wave.at_step[abort.request]})"
             yield f"aborts[{at}].step", f"expected {least}, found {abort.step}"
+
+
+def _contradictions_of_trace(wave: Wave) -> Iterator[Contradiction]:
+    if (wave.arrival == "trace") != bool(wave.trace):
+        wanted = 'expected "trace" with workload.trace, and with it alone'
+        yield "arrival", f'{wanted}, found "{wave.arrival}"'
+    for key in ("repeat", "early_finish", "shared_prefix_tokens", "text", "continues", "again"):
+        found = getattr(wave, key)
+        if wave.trace and found != Wave.model_fields[key].default:
+            yield key, f"expected none in a wave of a trace, found {found}"
 
 
 def _contradictions_of_overlap(wave: Wave) -> Iterator[Contradiction]:

@@ -252,7 +252,8 @@ def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
 
 def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:
     room, load = scenario.engine.max_model_len, scenario.workload.generation
-    totals = {"workload.generation": load.input_tokens + load.output_tokens}
+    whole = load.replay.longest_request if load.replay else load.input_tokens + load.output_tokens
+    totals = {"workload.generation": whole}
     before = 0
     for key, wave in scenario.workload.all_waves:
         before = totals[key] = wave.longest_request + (before if wave.continues else 0)
@@ -278,7 +279,8 @@ def _contradictions_of_batches(scenario: Scenario) -> Iterator[Contradiction]:
     engine, load = scenario.engine, scenario.workload.generation
     ranks = engine.data_parallel_size
     share = f" of each of {ranks} ranks" if ranks > 1 else ""
-    wanted = {"workload.generation": load.max_concurrency}
+    # What a trace sends while the batch is full waits, as it would in any server.
+    wanted = {} if load.replay else {"workload.generation": load.max_concurrency}
     if scenario.accuracy is not None:
         wanted["accuracy"] = scenario.accuracy.max_concurrency
     for key, value in wanted.items():

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import Field, model_validator
 
 from hybridwatch.scenarios.pattern import Wave
+from hybridwatch.scenarios.trace import Trace
 from hybridwatch.scenarios.validation import (
     Concurrency,
     Contradiction,
@@ -26,8 +27,30 @@ _REQUEST_KEYS: Final = (
 """Keys of a wave that define its requests; a repeating wave takes them from the one before."""
 
 
+_Milliseconds = Annotated[float, Field(ge=0.001, le=10_000_000)]
+
+
+class Objective(Part):
+    """A service-level objective: what each request must keep, milliseconds, to count as goodput."""
+
+    ttft_ms: _Milliseconds | None = None
+    tpot_ms: _Milliseconds | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if not self.bounds:
+            refuse(("ttft_ms", "expected it or tpot_ms, found neither"))
+        return self
+
+    @property
+    def bounds(self) -> Mapping[str, float]:
+        """Metric to the largest value that a request may have, seconds."""
+        given = {"ttft": self.ttft_ms, "tpot": self.tpot_ms}
+        return {metric: ms / 1000 for metric, ms in given.items() if ms is not None}
+
+
 class Generation(Part):
-    """The load under which everything is timed; the end-of-text token is ignored."""
+    """The timed load, which no end of text ends; of a ``replay`` the numbers are the largest."""
 
     prompts: Count
     input_tokens: Tokens
@@ -35,12 +58,15 @@ class Generation(Part):
     max_concurrency: Concurrency
     seed: Seed
     request_rate: Rate | None = None
+    slo: Objective | None = None
+    replay: Wave | None = None
 
 
 class Workload(Part):
-    """The work that an engine gets; contract trial k takes ``seed + k``."""
+    """The work that an engine gets; trial k takes ``seed + k``. The loader fills in a ``trace``."""
 
     seed: Seed
+    trace: Trace | None = None
     idle_dummy_batches: Annotated[int, Field(ge=0, le=4096)] = 0
     prelude: tuple[Wave, ...] = Field(default=(), strict=False)
     waves: tuple[Wave, ...] = Field(strict=False, min_length=1)
@@ -131,26 +157,6 @@ def _contradictions_of_turn(key: str, before: Wave, wave: Wave) -> Iterator[Cont
 FEWEST_POINTS: Final = 3
 """A line between two points has no shape."""
 _MOST_POINTS: Final = 64
-_Milliseconds = Annotated[float, Field(ge=0.001, le=10_000_000)]
-
-
-class Objective(Part):
-    """A service-level objective: what each request must keep, milliseconds, to count as goodput."""
-
-    ttft_ms: _Milliseconds | None = None
-    tpot_ms: _Milliseconds | None = None
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if not self.bounds:
-            refuse(("ttft_ms", "expected it or tpot_ms, found neither"))
-        return self
-
-    @property
-    def bounds(self) -> Mapping[str, float]:
-        """Metric to the largest value that a request may have, seconds."""
-        given = {"ttft": self.ttft_ms, "tpot": self.tpot_ms}
-        return {metric: ms / 1000 for metric, ms in given.items() if ms is not None}
 
 
 class Sweep(Part):
@@ -206,6 +212,8 @@ def contradictions_of_sweep(sweep: Sweep | None, load: Generation) -> Iterator[C
     if load.output_tokens == 1:
         why = "one token has no time per output token"
         yield "workload.generation.output_tokens", f"expected at least 2 with a sweep: {why}"
+    if load.replay is not None or load.slo is not None:
+        yield "sweep", "expected none with workload.trace, nor with workload.generation.slo"
     if load.request_rate is not None:
         found = f"{load.request_rate:g}"
         yield "workload.generation.request_rate", f"expected none with a sweep, found {found}"

@@ -231,7 +231,8 @@ def parse_scenarios(path: Path) -> Carried:
     for at, config in enumerate(workload.vllm_bench.configs):
         key = f"vllm_bench.configs[{at}]"
         if config.dataset != "random":
-            notes.append(f"{key}: not carried over: dataset {config.dataset!r}, not random")
+            why = f"dataset {config.dataset!r}, not random; a trace is named in workload.trace"
+            notes.append(f"{key}: not carried over: {why}")
             continue
         own = list(_of_config(config, key))
         for at_once, prompts in config.loads:

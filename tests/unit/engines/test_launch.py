@@ -200,6 +200,16 @@ def test_requests_arrive_by_the_second_only_where_a_rate_is_asked_for():
     assert words[words.index("--request-rate") + 1] == "2.5"
 
 
+def test_the_requests_of_a_trace_wait_for_nothing_but_their_time():
+    load = SCENARIOS["curated/replayed-trace"].workload.generation
+    launch = launched("curated/replayed-trace", "cpu")
+    words = client_arguments(launch, "http://x", load, Path("r.json"))
+    assert words[words.index("--dataset-path") + 1] == "r.requests"
+    at = words.index("--goodput")
+    assert words[at + 1 : at + 3] == ["ttft:150", "tpot:20"], "milliseconds"
+    assert not {"--max-concurrency", "--request-rate", "--random-input-len"} & set(words)
+
+
 def test_a_model_of_ours_is_neither_made_up_nor_compiled():
     launch = launched("gpu/padded-graph-rows", "cuda")
     assert not {"load-format", "tokenizer"} & set(options(launch))

@@ -212,6 +212,17 @@ def test_a_load_of_which_the_engine_counts_other_tokens_is_refused(monkeypatch, 
     assert "the load client received 8" in str(refused.value)
 
 
+def test_goodput_and_lateness_are_the_load_clients():
+    """Which names them only where an objective, or a trace, was given to it."""
+    named = {"request_goodput": 0.0, "send_lateness": [0.001, 0.02]}
+    samples = module.samples_of_client(result_of(1) | named)
+    assert samples[-2:] == (
+        Sample("request_goodput", (0.0,)),
+        Sample("send_lateness", (0.001, 0.02)),
+    )
+    assert module.samples_of_client(result_of(1) | {"request_goodput": None}) == samples[:-2]
+
+
 def test_a_trial_without_steps_has_no_factors():
     assert read_parts(trial_of()) is None
     assert read_parts(trial_of(Sample("engine_step_rate", (187.0,)))) is None

@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -291,6 +292,19 @@ def test_poisson_requests_come_when_they_shall_whatever_became_of_others(engine,
     assert sorted(fake.diary[:-1]) == [5, 6, 7]
     assert fake.diary[-1] == "drain", "the last was waited for"
     assert fake.most_in_flight == 3, "none waited for another"
+
+
+def test_a_turn_of_a_trace_comes_after_the_answer_before_it(engine, fake, monkeypatch):
+    slept = list[float]()
+    monkeypatch.setattr(waves, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=slept.append))
+    requests = (
+        PlannedRequest((5,), 1),
+        PlannedRequest((6,), 1, delay_s=9.0),
+        PlannedRequest((7,), 1, delay_s=0.25, after=0),
+    )
+    assert drive(engine, [PlannedWave(requests, "trace")]) == ((5,), (6,), (7,))
+    assert fake.diary.index(5) < fake.diary.index(7)
+    assert sorted(slept) == [0.0, 0.0, 0.25, 0.25, 9.0], "and 0.25 s after that answer"
 
 
 def test_a_refused_request_is_an_error_and_the_engine_is_released(engine, fake):

@@ -1,0 +1,1 @@
+"""The trace that is shipped, and how well a trace is replayed."""
