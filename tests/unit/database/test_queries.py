@@ -168,9 +168,8 @@ def test_frames_given_out_can_be_changed_without_harm(tmp_path):
 def test_documentation_names_every_column(tmp_path, ask):
     add(tmp_path, 1)
     index = opened(tmp_path).index
-    text = getdoc(getattr(index, ask)) + (
-        getdoc(index.verdicts) if ask == "latest_verdicts" else ""
-    )
+    methods = [ask, *(["verdicts"] if ask == "latest_verdicts" else [])]
+    text = "".join(getdoc(getattr(index, name)) or "" for name in methods)
     assert {name for name in getattr(index, ask)().columns if f"``{name}``" not in text} == set()
     assert set(CELL) <= set(opened(tmp_path).index.cells().columns)
 

@@ -106,6 +106,7 @@ def test_the_example_of_every_key_is_a_matrix(write) -> None:
     matrix = read_matrix(write(text))
     assert matrix.jobs(home() / "scenarios", "n", NOW)
     written = set(re.findall(r"^(\w+) =", text, re.MULTILINE))
+    assert matrix.confirm
     for part in (*matrix.measures, matrix.confirm, *matrix.testbeds):
         assert set(type(part).model_fields) <= written
     with pytest.raises(FleetError, match="priorty"):
