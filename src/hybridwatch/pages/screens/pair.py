@@ -200,9 +200,9 @@ def choose(
             seen[role] = None
     alike = [row for row in rows.values() if row.scenario == scenario.value]
     words = ("".join(query.address.values(role)[-1:]) for role in _ROLES)
-    for role, side in zip(_ROLES, find_pair(alike, *words) or (), strict=False):
-        query.expand(role, side.named)
-        seen[role] = side
+    for role, named in zip(_ROLES, find_pair(alike, *words) or (), strict=False):
+        query.expand(role, named.named)
+        seen[role] = named
     sides = {side.named: side for side in (*_sides(alike[:_NEWEST]), *filter(None, seen.values()))}
     newest = _newest(alike)
     last = _healthy(newest) if newest else None
