@@ -28,8 +28,8 @@ Stacks: TypeAlias = Counter[tuple[str, ...]]
 """Samples by stack, root first."""
 
 PASSES: Final = 12
-"""Passes of the load on each side, after one that warms up. On a machine that others kept busy +10 %
-of a step's work was named with p = 0.03 by 8, with p = 0.0002 by 12."""
+"""Passes of the load on each side, after one that warms up. On a machine that others kept busy
++10 % of work in a step was named with p = 0.03 by 8, with p = 0.0002 by 12."""
 _RATE_HZ: Final = 100
 _END_S: Final = 30.0
 _STEP: Final = "execute_model "
