@@ -296,6 +296,7 @@ def test_two_builds_are_compared_in_every_scenario_the_worst_first(tmp_path):
     assert document.address == builds_address(old, new)
     (verdict, _, said) = pieces(document.blocks[0].line)  # type: ignore[union-attr]
     assert verdict is Verdict.REGRESSION
+    assert isinstance(said, str)
     assert said.startswith("Worse in 1 of 2 scenarios. Most of all: A contract broke in smoke/pad")
     changed = table(document, "What changed")
     assert changed[0][1] == "contract.padded_rows_prefilling"

@@ -186,7 +186,7 @@ def _upgrade(latest: pd.DataFrame) -> Iterator[Block]:
     """Lead to what the newest build changes in every scenario, if any two are compared."""
     if not latest.empty:
         way = address("compare", scenario=EVERY)
-        line = "Can you upgrade? ", Link("The newest build in every scenario", way), "."
+        line = "Can you upgrade? See ", Link("what the newest build changes", way), "."
         yield Paragraph(line, quiet=True)
 
 

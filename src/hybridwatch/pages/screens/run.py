@@ -162,7 +162,7 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
         compared = address("compare", scenario=run.scenario.id, **sides)
         line += [", ", Link("the comparison of its two sides", compared)]
         everywhere = builds_address(*(build.label for build in run.builds))
-        line += [", ", Link("of these builds in every scenario", everywhere)]
+        line += [", ", Link("of these builds everywhere", everywhere)]
     for timeline in find_timelines(source.index, source.checkout()).bad_in.get(run.id, ()):
         way = address("alerts", alert=timeline.subject.key)
         line += [", ", Link(f"alert: {alert_text(timeline).what.lower()}", way)]
