@@ -330,9 +330,9 @@ def _contradictions_of_scheduling(scenario: Scenario) -> Iterator[Contradiction]
         if own is not None and (wave.token_budget or 0) > own:
             most = f"at most engine.max_num_batched_tokens ({own})"
             yield f"{key}.token_budget", f"expected {most}, found {wave.token_budget}"
-        for adapter in sorted({*wave.adapters} - {"", *engine.lora_modules}):
-            wanted = f'"" or one of engine.lora_modules {quoted(engine.lora_modules)}'
-            yield f"{key}.adapters", f"expected {wanted}, found {quoted(adapter)}"
+        for unknown in sorted({*wave.adapters} - {"", *engine.lora_modules}):
+            served = f'"" or one of engine.lora_modules {quoted(engine.lora_modules)}'
+            yield f"{key}.adapters", f"expected {served}, found {quoted(unknown)}"
         if wave.priority != 0 and engine.scheduling_policy != "priority":
             yield f"{key}.priority", 'expected only with engine.scheduling_policy "priority"'
 
