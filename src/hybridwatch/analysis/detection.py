@@ -133,7 +133,7 @@ def is_control(report: Report) -> bool:
     return (
         report.role is Role.KNOWN_BAD
         and old.build.wheel_digest == new.build.wheel_digest
-        and report.scenario.fix in lost_fixes(old.build, new.build)
+        and report.scenario.fix in lost_fixes(old.build.fixes, new.build.fixes)
     )
 
 
@@ -144,7 +144,7 @@ def find_known_bad(report: Report, promise: DetectionPromise = NOTHING) -> Known
     bad = _giving_away(deadly=promise.deadly)
     return KnownBad(
         report=report,
-        lost=lost_fixes(report.baseline.build, report.contender.build),
+        lost=lost_fixes(report.baseline.build.fixes, report.contender.build.fixes),
         detection=find_detection(
             [one.verdict for one in readings if one.is_deterministic], deadly=promise.deadly
         ),

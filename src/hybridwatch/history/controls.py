@@ -32,12 +32,6 @@ from hybridwatch.scenarios.scenario import Scenario
 _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)
 
 
-class _ControlEngine(NamedTuple):
-    label: str
-    release: str
-    fixes: Mapping[str, FixState]
-
-
 class _Side(NamedTuple):
     record: str
     run: str
@@ -152,7 +146,7 @@ def _control(
 ) -> ControlRun | None:
     old, new = sides
     role = Role(old.role)
-    lost = _lost(*(side[-3:] for side in sides)) if role is Role.KNOWN_BAD else ()
+    lost = _lost(old.fixes, new.fixes) if role is Role.KNOWN_BAD else ()
     if lost and scenario is not None and not {*scenario.guarded} & {*lost}:
         return None
     promise = NOTHING if scenario is None else scenario.promise
@@ -209,11 +203,8 @@ def _readings(index: Index, /, record: str) -> tuple[ControlReading, ...]:
 
 
 @lru_cache(maxsize=1024)  # a store has few pairs of builds
-def _lost(*engines: tuple[str, str, str]) -> tuple[str, ...]:
-    old, new = (
-        _ControlEngine(label, release, list_fixes(fixes)) for label, release, fixes in engines
-    )
-    return lost_fixes(old, new)
+def _lost(before: str, after: str) -> tuple[str, ...]:
+    return lost_fixes(list_fixes(before), list_fixes(after))
 
 
 @lru_cache(maxsize=1024)  # a store has few builds

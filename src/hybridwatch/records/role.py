@@ -53,7 +53,7 @@ def is_known_bad(baseline: EngineBuild, contender: EngineBuild) -> bool:
     of the same release: only what was reverted, or applied on the other side alone, was done on
     purpose.
     """
-    lost = lost_fixes(baseline, contender)
+    lost = lost_fixes(baseline.fixes, contender.fixes)
     # A whole is what its parts are, and lacks a switch of its own where the release lacks a part.
     parts = [fix for fix in lost if fix not in FIX_PARTS] or lost
     switched = (
@@ -63,9 +63,8 @@ def is_known_bad(baseline: EngineBuild, contender: EngineBuild) -> bool:
     return baseline.release == contender.release and bool(lost) and all(switched)
 
 
-def lost_fixes(baseline: EngineBuild, contender: EngineBuild) -> tuple[str, ...]:
+def lost_fixes(before: Mapping[str, FixState], after: Mapping[str, FixState]) -> tuple[str, ...]:
     """Name the fixes that the baseline has and the contender has not, in order of their names."""
-    before, after = baseline.fixes, contender.fixes
     return tuple(
         fix
         for fix in sorted(before)

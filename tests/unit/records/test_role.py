@@ -55,8 +55,8 @@ def test_a_label_that_lacks_a_fix_is_no_control_if_the_record_says_so(known_bad,
 
 def test_every_lost_fix_is_named() -> None:
     states = {"b": FixState.PRESENT, "a": FixState.APPLIED, "c": FixState.LACKING}
-    before = a_build(fixes={**states, "d": FixState.PRESENT})
-    after = a_build(fixes={**states, "a": FixState.LACKING, "b": FixState.REVERTED})
+    before = {**states, "d": FixState.PRESENT}
+    after = {**states, "a": FixState.LACKING, "b": FixState.REVERTED}
     assert lost_fixes(before, after) == ("a", "b")
     assert lost_fixes(after, before) == ()
 

@@ -283,7 +283,7 @@ def _is_control(run: Run, scenario: Scenario, wanted: WantedControl) -> bool:
     role = name_role(*run.builds, known_bad=run.known_bad)
     if wanted.kind is ControlKind.A_A:
         return role is Role.A_A
-    lost = lost_fixes(*run.builds) if role is Role.KNOWN_BAD else ()
+    lost = lost_fixes(*(build.fixes for build in run.builds)) if role is Role.KNOWN_BAD else ()
     return bool({*_parts(scenario.fix)} & {*lost})
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from hybridwatch.errors import RecordError
 from hybridwatch.records.file_parts import safe_name
 from hybridwatch.records.store.mirror import adding
-from hybridwatch.system.files import create, make_folder, named_errors
+from hybridwatch.system.files import create_all, make_folder, named_errors
 
 PROFILES: Final = "profiles"
 PROFILE_SUFFIX: Final = ".folded.gz"
@@ -43,7 +43,7 @@ def write_profile(path: Path, results: Path, sides: Sequence[Passes]) -> None:
     )
     make_folder(path.parent)
     with named_errors(path), adding(results, [path]):
-        create(path, gzip.compress(text.encode(), mtime=0), [])
+        create_all([(path, gzip.compress(text.encode(), mtime=0))], [])
 
 
 def read_profile(path: Path) -> tuple[Passes, Passes] | None:
