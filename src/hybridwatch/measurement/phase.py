@@ -10,7 +10,6 @@ from hybridwatch.engines.control import UNSUPPORTED
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.completions import (
     Reply,
-    count_grammar_breaks,
     count_wrong_streams,
     is_another,
     unrepeated,
@@ -26,7 +25,7 @@ from hybridwatch.measurement.load import (
     work_of_load,
 )
 from hybridwatch.measurement.memory import begin_memory, read_capacity, samples_of_memory
-from hybridwatch.measurement.right_answers import checked
+from hybridwatch.measurement.right_answers import checked, count_grammar_breaks
 from hybridwatch.measurement.start import samples_of_start, time_first_request
 from hybridwatch.measurement.waves import drive_replies
 from hybridwatch.metrics import (
