@@ -195,7 +195,8 @@ def test_the_untrusted_half_leaves_a_bundle(tmp_path, status, actions, gates) ->
     run, *rest = map(" ".join, said_in(tmp_path))
     newest = [name for name in load_builds(ROOT) if name.startswith("cpu-")][-1]
     assert run == (
-        f"run smoke a/b --build {newest} --build cpu-0.27.1+x --line pr-7 --results bundle"
+        f"run smoke a/b --build {newest} --build cpu-0.27.1+x --line pr-7 --profile "
+        "--results bundle"
     )
     assert rest == gates
 

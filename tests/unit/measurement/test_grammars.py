@@ -6,7 +6,7 @@ import pytest
 
 from hybridwatch.engines.control import EngineControl
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.completions import count_grammar_breaks
+from hybridwatch.measurement.right_answers import count_grammar_breaks
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from hybridwatch.scenarios.sampling import SamplingParams, StructuredOutputs
 from tests.builders import said
