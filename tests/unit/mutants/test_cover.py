@@ -59,7 +59,7 @@ def test_a_table_without_kills_has_no_cover() -> None:
 
 
 SMOKE: Final = 0.95
-"""What smoke is to kill of all that smoke and curated kill (docs/mutants.md)."""
+"""What smoke is to kill of all that smoke and curated kill (lab/docs/mutants.md)."""
 
 
 def share_of_smoke(table: list[MutantCell]) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def test_smoke_kills_what_its_page_says() -> None:
     assert {one.scenario for one in table} <= shipped
     killed, every = share_of_smoke(table)
     assert killed / every >= SMOKE
-    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+    page = (ROOT / "lab" / "docs" / "mutants.md").read_text(encoding="utf-8")
     assert f"| {killed} of {every} ({killed / every:.0%})".replace("%)", " %)") in page
 
 
