@@ -19,7 +19,7 @@ from tests.live_server import LiveServer, QuietHandler, serving
 pytestmark = pytest.mark.engine
 
 LOAD = Generation(prompts=4, input_tokens=8, output_tokens=20, max_concurrency=2, seed=1)
-ASKED = "asked for 80 in 4 answers of 20"
+ASKED = "requested 80 in 4 answers of 20"
 
 
 @dataclass(frozen=True)
@@ -163,5 +163,5 @@ def test_a_trace_is_replayed_and_then_a_load_of_another_kind(ask, tmp_path):
     assert len(result["send_lateness"]) == 3
     assert result["request_goodput"] == result["request_throughput"]
     assert "send_lateness" not in ask(Manner())
-    with pytest.raises(MeasurementError, match=r"asked for 30 in 3 answers of 20 at most"):
+    with pytest.raises(MeasurementError, match=r"requested 30 in 3 answers of 20 at most"):
         ask(Manner(more=2), traced)
