@@ -119,7 +119,7 @@ def test_the_first_answer_is_of_what_answers_quickly():
     """The interpreter takes a minute and more for what others do in seconds."""
     root = Path(__file__).parents[3] / "scenarios"
     names = [one.id.removeprefix("smoke/") for one in sorted(find(root, ["smoke"]), key=_slowness)]
-    assert names[-2:] == ["spec-decode-all-cache", "draft-max-seq-len"]
+    assert names[-3:] == ["spec-decode-all-cache", "structured-output", "draft-max-seq-len"]
     assert {"dummy-run", "padded-graph-rows", "single-token-extend"} <= set(names[:-2])
 
 
