@@ -235,7 +235,7 @@ def test_documents_that_no_results_count_are_named(ingest, copies) -> None:
     copies[0].unlink()
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
     answer = ingest(copies[0].parent, status=1)
-    assert f"{lone.name}: samples of lm-eval: expected {copies[0].name} beside" in answer.output
+    assert f"{lone.name}: samples of lm-eval: expected {copies[0].name} next to" in answer.output
     wanted = f"expected the documents of a task by task_hashes of {copies[1].name}, found others"
     assert f"{cut.name}: samples of lm-eval: {wanted}" in answer.output
     assert "2 added, 0 already there, 2 not taken" in answer.output
