@@ -333,9 +333,8 @@ FAMILIES: Final[dict[str, Metric]] = {
     ),
     "prefix_tokens": _more(
         "prefix_tokens",
-        "Prompt tokens of a contract trial that were asked of the prefix cache (asked), that need "
-        "not be computed (hit), and those that the attention layers by themselves have (attention) "
-        "or up to which a Mamba state is kept (mamba).",
+        "Prompt tokens of a contract trial: looked up in the prefix cache (asked), not computed "
+        "(hit), had by attention layers alone (attention), up to a kept Mamba state (mamba).",
     ),
     "asv_time": _time(
         "asv_time", "Seconds of a benchmark that asv or its like timed, as ingested."
@@ -379,8 +378,7 @@ WRONG_STREAMS: Final = "contract.wrong_streams"
 GRAMMAR_BREAKS: Final = "contract.grammar_breaks"
 """Requests whose answer is no word of the grammar that they name; cut by length, no prefix."""
 CHANGED_TOKENS: Final = "contract.changed_tokens"
-"""Requests whose greedy tokens differ between baseline and contender. No trial has a sample of it:
-it is counted when two sides are compared (``analysis.changed_tokens``)."""
+"""Requests whose greedy tokens differ between the sides, counted in ``analysis.changed_tokens``."""
 
 _BY_ID: Final = {metric.id: metric for metric in METRICS}
 

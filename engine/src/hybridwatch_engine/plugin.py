@@ -22,8 +22,6 @@ def register() -> None:
     from hybridwatch_engine.connections import every_rank, loopback_rendezvous, resting_progress
     from hybridwatch_engine.cpu.graph_replay import replay
     from hybridwatch_engine.cpu.graph_replay_v2 import replay_v2
-    from hybridwatch_engine.cpu.platform_gaps import collectives, sleeping_ranks
-    from hybridwatch_engine.fixes import cpu_speculative_states
     from hybridwatch_engine.fixes.registry import switchboard
     from hybridwatch_engine.planter import planter
     from hybridwatch_engine.scheduler_side import scheduler_side
@@ -35,30 +33,9 @@ def register() -> None:
     if "VLLM_NIXL_SIDE_CHANNEL_PORT" in os.environ:
         resting_progress().install()
     if current_platform.is_cpu():
-        from hybridwatch_engine.cpu.kernels.install import speculation_kernels
-        from hybridwatch_engine.cpu.platform_gaps import (
-            choice_without_triton,
-            half_states,
-            unpacked_conv_weights,
-        )
-
-        collectives().install()
-        sleeping_ranks().install()
-        choice_without_triton().install()
-        unpacked_conv_weights().install()
-        half_states().install()
-        speculation_kernels().install()
-        mended = cpu_speculative_states.FIX.header.id
-        if switchboard().states()[mended] == "lacking":
-            switchboard().switch(mended, True)
+        _prepare_cpu()
     else:
-        # Imported here too: a CPU replays by itself, and has no graphs of this kind.
-        from hybridwatch_engine.probes.wait_rules import watchable_events
-        from hybridwatch_engine.replays import watched_graphs, watched_graphs_v2
-
-        watched_graphs().install()
-        watched_graphs_v2().install()
-        watchable_events().install()
+        _prepare_gpu()
     if chosen.graph_replay:
         (replay_v2() if chosen.model_runner == "v2" else replay()).install()
     if chosen.planted:
@@ -66,3 +43,30 @@ def register() -> None:
     timed_start().install()  # last, round what makes a start slow
     for fix_id, wanted in chosen.fixes.items():
         switchboard().switch(fix_id, wanted)
+
+
+def _prepare_cpu() -> None:
+    from hybridwatch_engine.cpu import platform_gaps
+    from hybridwatch_engine.cpu.kernels.install import speculation_kernels
+    from hybridwatch_engine.fixes import cpu_speculative_states
+    from hybridwatch_engine.fixes.registry import switchboard
+
+    platform_gaps.collectives().install()
+    platform_gaps.sleeping_ranks().install()
+    platform_gaps.choice_without_triton().install()
+    platform_gaps.unpacked_conv_weights().install()
+    platform_gaps.half_states().install()
+    speculation_kernels().install()
+    mended = cpu_speculative_states.FIX.header.id
+    if switchboard().states()[mended] == "lacking":
+        switchboard().switch(mended, True)
+
+
+def _prepare_gpu() -> None:
+    # A CPU replays by itself, and has no graphs of this kind.
+    from hybridwatch_engine.probes.wait_rules import watchable_events
+    from hybridwatch_engine.replays import watched_graphs, watched_graphs_v2
+
+    watched_graphs().install()
+    watched_graphs_v2().install()
+    watchable_events().install()

@@ -254,7 +254,6 @@ def refresh_command(*, repo: str, results: Path, policy: Policy) -> None:
 
 
 def _as_it_stands(entry: CommentRequest, jobs: RequestedJobs) -> CommentRequest:
-
     counts = Counter(state.value for state in jobs.states)
     note = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
     if jobs.is_open:

@@ -78,10 +78,9 @@ class RunOptions:
     """What is to be measured, of which builds, as the options of ``run`` say.
 
     ``trials`` are timed ones a side, at the first look if there are several; ``line`` is that of
-    the last build. With ``staged`` phases are made one after the other of all scenarios. Timed
-    trials are spread over ``starts`` of each engine; with ``second_look`` times that changed are
-    measured again (``analysis/second_look.py``); with ``profile`` what got slower is sampled at
-    the end.
+    the last build. Timed trials are spread over ``starts`` of each engine. ``staged`` makes phases
+    one after the other of all scenarios, ``second_look`` measures changed times again
+    (``analysis/second_look.py``), and ``profile`` samples at the end what got slower.
     """
 
     labels: tuple[str, ...]

@@ -188,7 +188,7 @@ def _require_counts(load: Generation, measured: Mapping[str, Any], received: lis
 
 def _other(wanted: Sequence[int], found: Sequence[int]) -> str:
     pairs = zip(wanted, found, strict=False)
-    return f"{sum(count != asked for asked, count in pairs)} of another length"
+    return f"{sum(count != expected for expected, count in pairs)} of another length"
 
 
 class LoadClient:

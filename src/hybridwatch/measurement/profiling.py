@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,8 @@ PASSES: Final = 12
 """Passes of the load on each side, after one that warms up. On a machine that others kept busy
 +10 % of work in a step was named with p = 0.03 by 8, with p = 0.0002 by 12."""
 _RATE_HZ: Final = 100
-_END_S: Final = 30.0
+_ANSWER_S: Final = 60.0
+"""For py-spy to find all processes, and to write what it saw: it needs a second for each."""
 _STEP: Final = "execute_model "
 """Method of the workers and model runners of every release; other threads make no step."""
 
@@ -91,17 +93,30 @@ def sampling(sampler: str, pid: int, file: Path) -> Iterator[None]:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout is not None  # noqa: S101 - a pipe was requested
-        # It says so once it knows all processes; without that it has failed, and says why.
-        said = [process.stdout.readline()]
-        while said[-1] and "Press Control-C" not in said[-1]:
-            said.append(process.stdout.readline())
+        with _killed_after(_ANSWER_S, process):
+            # It says so once it knows all processes; without that it has failed, and says why.
+            said = [process.stdout.readline()]
+            while said[-1] and "Press Control-C" not in said[-1]:
+                said.append(process.stdout.readline())
         if not said[-1]:
-            raise MeasurementError(f"py-spy cannot sample process {pid}: {''.join(said).strip()}")
+            why = "".join(said).strip() or f"no answer within {_ANSWER_S:g} s"
+            raise MeasurementError(f"py-spy cannot sample process {pid}: {why}")
         try:
             yield
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=_END_S)
+            with _killed_after(_ANSWER_S, process):
+                process.communicate()
+
+
+@contextmanager
+def _killed_after(seconds: float, process: subprocess.Popen[str]) -> Iterator[None]:
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def parse_steps(raw: str) -> Stacks:

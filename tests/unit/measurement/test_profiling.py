@@ -1,6 +1,5 @@
 """Sampling: which threads count, what a sampler that fails says, and py-spy at work."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import MeasurementError
+from hybridwatch.measurement import profiling
 from hybridwatch.measurement.profiling import find_sampler, parse_steps, sampling
 
 STEP = "Worker.execute_model (vllm/v1/worker/gpu_worker.py:7)"
@@ -58,7 +58,18 @@ def test_a_sampler_that_may_not_attach_is_quoted(tmp_path: Path) -> None:
         pytest.fail("it has not begun")
 
 
-@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
+def test_a_sampler_that_never_answers_is_ended(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(profiling, "_ANSWER_S", 0.1)
+    sampler = tmp_path / "py-spy"
+    sampler.write_text("#!/bin/sh\nexec sleep 100\n")
+    sampler.chmod(0o755)
+    with (
+        pytest.raises(MeasurementError, match=r"cannot sample process 1: no answer within 0\.1 s"),
+        sampling(str(sampler), 1, tmp_path / "stacks"),
+    ):
+        pytest.fail("it has not begun")
+
+
 def test_a_process_of_ours_is_sampled(tmp_path: Path) -> None:
     file = tmp_path / "stacks"
     command = [sys.executable, "-c", BUSY]

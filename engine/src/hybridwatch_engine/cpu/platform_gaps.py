@@ -58,8 +58,8 @@ def half_states() -> PatchSet:
 
     def keeping(original: Callable[[Any], str]) -> Callable[[Any], str]:
         def _cpu_mamba_backend(config: Any) -> str:
-            asked = config.cache_config.mamba_ssm_cache_dtype
-            return "gdn" if asked in {"float16", "bfloat16"} else original(config)
+            chosen = config.cache_config.mamba_ssm_cache_dtype
+            return "gdn" if chosen in {"float16", "bfloat16"} else original(config)
 
         return _cpu_mamba_backend
 

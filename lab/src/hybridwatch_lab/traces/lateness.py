@@ -85,6 +85,12 @@ def _run_server(found: Connection) -> None:
     asyncio.run(_serve(found))
 
 
+def _receive(ours: Connection) -> Any:
+    if not ours.poll(_TIMEOUT_S):
+        raise TimeoutError(f"the server said nothing within {_TIMEOUT_S:g} s")
+    return ours.recv()
+
+
 def measure(build: str, requests: int, speed: float) -> dict[str, Any]:
     """Replay a made trace once; seconds by the server's clock and by the client's."""
     spec = parse_label(build).spec
@@ -105,11 +111,11 @@ def measure(build: str, requests: int, speed: float) -> dict[str, Any]:
         process.start()
         client = LoadClient(launch, folder / "client.log")
         try:
-            url = f"http://127.0.0.1:{ours.recv()}"
+            url = f"http://127.0.0.1:{_receive(ours)}"
             server = cast("Server", SimpleNamespace(url=url, error=RuntimeError))
             result = client.run(server, load, folder / "result.json", _TIMEOUT_S)
             ours.send("end")
-            came: dict[int, float] = ours.recv()
+            came: dict[int, float] = _receive(ours)
         finally:
             client.stop()
             process.terminate()
