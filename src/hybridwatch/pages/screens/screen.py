@@ -150,7 +150,7 @@ def gaps_notice(found: Sequence[Gap]) -> Iterator[Notice]:
     lines += [f"and {len(late) - _NAMED} more"] if len(late) > _NAMED else []
     names = dict.fromkeys(gap.scenario for gap in found if gap.scenario)
     if names:
-        lines.append("Measure them: hybridwatch run " + " ".join(list(names)[:_NAMED]))
+        lines.append("Measure them: hybridwatch run " + " ".join(names))
     title = f"{plural(len(found), 'expected measurement')} missing"
     yield Notice(title, tuple(lines))
 

@@ -75,20 +75,23 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (n
     return Document("Does the suite see?", tuple(blocks), lead=lead)
 
 
+def _waiting(newest: Mapping[str, ControlRun], scenarios: Mapping[str, Scenario]) -> list[Scenario]:
+    return [one for one in scenarios.values() if one.has_known_bad and one.id not in newest]
+
+
 def _summary(
     newest: Mapping[str, ControlRun],
     scenarios: Mapping[str, Scenario],
     equal: Sequence[ControlRun],
     calibration: Calibration | None,
 ) -> tuple[tuple[str, Line], ...]:
-    query = [control for control in newest.values() if control.detection is not Detection.NOT_ASKED]
-    caught = sum(control.detection is Detection.CAUGHT for control in query)
-    quiet = len(set(scenarios) - {control.scenario for control in query})
+    judged = [one for one in newest.values() if one.detection is not Detection.NOT_ASKED]
+    caught = sum(control.detection is Detection.CAUGHT for control in judged)
     promised = calibration.promised if calibration else ()
     met = sum(bool(figure.met) for figure in promised)
     return (
-        ("Known-bad controls caught", f"{caught} of {len(query)}" if query else "none run"),
-        ("Scenarios without a control run", str(quiet)),
+        ("Known-bad controls caught", f"{caught} of {len(judged)}" if judged else "none run"),
+        ("Scenarios without a control run", str(len(_waiting(newest, scenarios)))),
         ("A/A runs with a false alarm", _rate(equal)),
         ("Promises of the rules kept", f"{met} of {len(promised)}" if promised else "not measured"),
     )
@@ -112,14 +115,13 @@ def _known_bad(
         yield Table("Newest known-bad controls", columns, tuple(_seen(c, source) for c in found))
         yield Paragraph(
             "The newest known-bad control of each scenario: the same release with and without the "
-            "fix that the scenario guards. Times are not asked.",
+            "fix that the scenario guards. Times do not count.",
             quiet=True,
         )
     else:
         yield Paragraph("No run has been made without a fix yet:")
         yield Command("hybridwatch run smoke --known-bad")
-    waiting = [s for s in scenarios.values() if s.has_known_bad and s.id not in newest]
-    if waiting:
+    if waiting := _waiting(newest, scenarios):
         rows = tuple((scenario.id, scenario.fix) for scenario in waiting)
         heads = (Column("scenario"), Column("fix"))
         title = f"{plural(len(waiting), 'scenario')} without a control run"
