@@ -29,7 +29,8 @@ SCREENS: Final = {
 }
 """The views that are shown, by the name of their picture, and how many pixels of their height.
 
-No alert is open in the committed records, which are old, so alerts and overview would say little."""
+No alert is open in the committed records, and they are old: alerts and overview would say little.
+"""
 
 _WIDTH: Final = 1280
 
