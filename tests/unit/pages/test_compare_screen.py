@@ -20,6 +20,7 @@ from hybridwatch.pages.document import (
     Code,
     Command,
     Document,
+    Facts,
     Folded,
     Link,
     Notice,
@@ -304,6 +305,9 @@ def test_two_builds_are_compared_in_every_scenario_the_worst_first(tmp_path):
     sizes = [abs(float(row[5].split()[0])) for row in changed if "%" in row[5]]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes
+    (counts,) = of_kind(document, Facts)
+    # The contract has no relative change, which the mean is of.
+    assert str(counts.rows[0][1]).startswith(f"{len(changed)}, {len(sizes)} of them by ")
     folded = [block.title for block in of_kind(document, Folded)]
     assert folded == [f"What did not change ({len(table(document, 'What did not change'))})"]
     assert "smoke/other" in {row[2] for row in table(document, "What did not change")}

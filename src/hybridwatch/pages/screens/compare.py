@@ -175,7 +175,8 @@ def _extent(found: Sequence[Comparison]) -> str:
     if not sizes:
         return str(len(found) or "none")
     span = f" in the mean ({min(sizes):.1f} to {max(sizes):.1f} %)" if len(sizes) > 1 else ""
-    return f"{len(found)}, by {fmean(sizes):.1f} %{span}"
+    of_them = f" {len(sizes)} of them" if len(sizes) < len(found) else ""
+    return f"{len(found)},{of_them} by {fmean(sizes):.1f} %{span}"
 
 
 def _order(found: _Found) -> tuple[bool, int, bool, float]:
