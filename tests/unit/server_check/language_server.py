@@ -27,6 +27,7 @@ _LATE = 60
 _SHORT = 8
 _LONG = 300
 """Tokens beyond which a prompt is long."""
+_BLOCK = 16
 _WAITS = {"stream does not end": 10**6, "after a client left": 15}
 """Hundredths of a second before the end of a stream of 24 tokens: a client is to leave earlier."""
 _STORM = 15
@@ -71,6 +72,7 @@ class LanguageServer:
     has_left: bool = False
     harmed: bool = False
     seen: set[tuple[str, str]] = field(default_factory=set)
+    stored: set[tuple[str, tuple[int, ...]]] = field(default_factory=set)
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
     def app(self) -> Starlette:
@@ -236,6 +238,9 @@ class LanguageServer:
         if finish == "stop" and self.fault != "stop stays":
             text = text[: min(text.index(stop) for stop in stops if stop in text)]
         said = tokens[begin:]
+        salt = str(body.get("cache_salt"))
+        ends = range(begin - begin % _BLOCK + _BLOCK, len(tokens), _BLOCK)
+        self.stored |= {(salt, tuple(tokens[:end])) for end in ends}
         if wrong:
             said = [(said[0] + 1) % len(ALPHABET), *said[1:]]
             text = ALPHABET[said[0]] + text[1:] if text else text
@@ -257,8 +262,12 @@ class LanguageServer:
         # Once, and not to another client that leaves: when a server notices one is chance.
         is_harmed = self.has_left and not self.harmed and not body.get("stream")
         self.harmed = self.harmed or is_harmed
+        goes_on = any(
+            (was[0], tuple(prompt[:end])) in self.stored for end in range(0, len(prompt), _BLOCK)
+        )
         return {
             "cached": seen,
+            "what answers store": goes_on,
             "one token": len(prompt) % 4 == 0,
             "long from the cache": len(prompt) > _LONG and seen,
             "after a storm": self.storm_over,

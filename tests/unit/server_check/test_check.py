@@ -68,6 +68,11 @@ def test_a_planted_fault_is_named(fault, relation):
     assert found.tallies[relation].breaks[0].curl
 
 
+def test_a_state_that_an_answer_stored_wrongly_is_named_in_the_next_turn():
+    found = check(LanguageServer("what answers store"), only=("parts",))
+    assert found.broke == ["cached"]
+
+
 def test_a_server_that_ignores_n_and_ends_no_stream_by_a_mark_is_right():
     found = check(LanguageServer(is_plain=True), only=("count", "stream"), rounds=1)
     assert found.broke == []

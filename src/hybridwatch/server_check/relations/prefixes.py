@@ -14,6 +14,9 @@ _ENDS: Final = (16, 32, 64, 128, 256, 512)
 """Tokens at which blocks of a cache end, as far as block sizes are known."""
 _OFF: Final = (-1, 0, 1)
 _ANSWER: Final = 16
+_TURN: Final = 24
+"""Tokens of an answer that reaches over the end of a block, from at most half as many before it."""
+_TURNS: Final = 2
 _LONG: Final = (1024, 6144, 32768)
 _SLOW_S: Final = 10.0
 """A long prompt that takes longer alone is not made longer still."""
@@ -29,11 +32,10 @@ async def ask_cached(session: Session, number: int) -> None:
 
     The second time a prompt comes from the cache; one that only begins alike takes a part of it.
     """
-    ends = [end for end in _ENDS if end + 40 <= room_for_prompt(session, _ANSWER)]
-    if not ends:
+    end = _choose_end(session, number)
+    if not end:
         session.tally("cached").reason = "the server takes no prompt of more than a block"
         return
-    end = ends[number % len(ends)]
     first = await session.try_to_learn(session.make_request(end + 24, _ANSWER))
     session.tally("cached")
     if first is None:
@@ -42,6 +44,12 @@ async def ask_cached(session: Session, number: int) -> None:
         await session.hold("cached", [first], lambda items: cached(session, items))
     if session.client.takes_salt and session.prompts.are_ids:
         await _ask_beginnings(session, first, end)
+
+
+def _choose_end(session: Session, number: int) -> int:
+    """Choose where a block may end; 0 where no prompt is that long."""
+    ends = [end for end in _ENDS if end + 40 <= room_for_prompt(session, _ANSWER)]
+    return ends[number % len(ends)] if ends else 0
 
 
 async def cached(session: Session, items: Sequence[Known]) -> list[Answer | None]:
@@ -81,7 +89,7 @@ async def _cached_together(session: Session, items: Sequence[Known]) -> list[Ans
     return await asyncio.gather(*(session.answer(known.request) for known in items))
 
 
-async def ask_parts(session: Session, _number: int) -> None:
+async def ask_parts(session: Session, number: int) -> None:
     """Put the beginning of an answer behind its prompt: the rest must follow."""
     tally = session.tally("parts")
     items = [part for known in session.draw(3) if (part := part_of(session, known)) is not None]
@@ -89,6 +97,29 @@ async def ask_parts(session: Session, _number: int) -> None:
         tally.reason = tally.reason or "the server names no token ids"
         return
     await session.hold("parts", items, session.alone)
+    if end := _choose_end(session, number):
+        await _ask_turns(session, end)
+
+
+async def _ask_turns(session: Session, end: int) -> None:
+    """Go on from answers that reach over the end of a block, as new prompts and from the cache.
+
+    There a refused draft may have left the state of another step, and what an answer stored is what
+    the next turn of a conversation begins with.
+    """
+    turns = []
+    for _ in range(_TURNS):
+        size = end - session.rng.randrange(1, _TURN // 2)
+        known = await session.try_to_learn(session.make_request(size, _TURN))
+        if known is not None and end - size + 1 < len(known.answer.ids):
+            cut = session.rng.randrange(end - size + 1, len(known.answer.ids))
+            turns.append(_cut(session, known, cut))
+    await session.hold("parts", turns, session.alone)
+    if session.client.takes_salt:
+        warm = [
+            replace(turn, request=replace(turn.request, salt=turn.before[0].salt)) for turn in turns
+        ]
+        await session.hold("cached", warm, lambda some: cached(session, some))
 
 
 def part_of(session: Session, known: Known) -> Known | None:
@@ -100,8 +131,14 @@ def part_of(session: Session, known: Known) -> Known | None:
     to_end = 16 - len(prompt) % 16
     if to_end < len(answer.ids) and session.rng.random() < 0.5:
         cut = to_end
+    return _cut(session, known, cut)
+
+
+def _cut(session: Session, known: Known, cut: int) -> Known:
+    """Move so many tokens of an answer into its prompt."""
+    answer = known.answer
     request = Request(
-        (*prompt, *answer.ids[:cut]),
+        joined(known.request.prompt, answer.ids[:cut]),
         known.request.max_tokens - cut,
         session.new_salt(),
     )
