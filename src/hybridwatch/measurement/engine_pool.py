@@ -224,7 +224,8 @@ class EnginePool:
         for side in range(len(self.sides)):
             self.discard(side)
             self.client(side).stop()
-            self._slots[self._place(side)].starts = 0
+            slot = self._slots[self._place(side)]
+            slot.starts, slot.launch = 0, replace(slot.launch, hash_seed=None)
 
     def _start(self, name: str, slot: _Slot) -> Server:
         if slot.starts >= MAX_STARTS and self.scenario.harm != "death":

@@ -111,7 +111,7 @@ class Session:
             self._report,
             cuda_numbers(self._gpus.devices),
             lm_eval,
-            self._is_duet,
+            self._is_duet or _compares_starts(request),
         )
 
     def __enter__(self) -> Self:
@@ -350,6 +350,15 @@ class Session:
             warmup=planned.warmup,
             start=planned.start,
         )
+
+
+def _compares_starts(request: SessionRequest) -> bool:
+    """Whether both sides are one build, timed on several starts: these must not be the same ones.
+
+    Else an A/A run shares the luck of each start between its sides, which two builds never do.
+    """
+    labels = {side.label for side in request.sides}
+    return len(request.sides) > len(labels) and request.scenario.trials.starts > 1
 
 
 def _measured(phase: Phase, trial: TrialContext) -> TrialResult:

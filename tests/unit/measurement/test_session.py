@@ -281,6 +281,24 @@ def test_a_resumed_session_makes_no_start_again_that_is_whole(tmp_path, monkeypa
     assert pool.starts == 2, "the engines at hand, then those of the last start"
 
 
+@pytest.mark.parametrize(
+    ("starts", "second", "engines"),
+    [(3, "cpu-0.27.1", 2), (1, "cpu-0.27.1", 1), (3, "cpu-0.27.1~padded-rows-prefilling", 1)],
+)
+def test_an_a_a_of_several_starts_has_an_engine_a_side(tmp_path, starts, second, engines):
+    (scenario,) = find(home() / "scenarios", ["smoke/padded-graph-rows"])
+    trials = scenario.trials.model_copy(update={"starts": starts})
+    sides = [parse_label("cpu-0.27.1"), parse_label(second)]
+    models = home() / "models"
+    request = SessionRequest(
+        scenario.model_copy(update={"trials": trials}), sides, models, lambda _: None
+    )
+    with Session(request, tmp_path) as session:
+        assert len(session._pool._slots) == engines
+        session._pool.renew()
+        assert {slot.launch.hash_seed for slot in session._pool._slots.values()} == {None}
+
+
 BUILD = parse_label("cpu-0.27.1")
 DUET = {Phase.DUET}
 
