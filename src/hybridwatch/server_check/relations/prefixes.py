@@ -10,8 +10,10 @@ from hybridwatch.server_check.client import Request, RequestError
 from hybridwatch.server_check.prompts import joined
 from hybridwatch.server_check.session import Known, Session
 
-_ENDS: Final = (16, 32, 64, 128, 256, 512)
-"""Tokens at which blocks of a cache end, as far as block sizes are known."""
+_ENDS: Final = (128, 512, 16, 256, 64, 32)
+"""Tokens at which blocks of a cache end, as far as block sizes are known; long ones first."""
+_DRAWN_ENDS: Final = range(528, 2049, 16)
+"""Others: vLLM makes a hybrid's blocks as long as a Mamba state is large."""
 _OFF: Final = (-1, 0, 1)
 _ANSWER: Final = 16
 _TURN: Final = 24
@@ -48,7 +50,11 @@ async def ask_cached(session: Session, number: int) -> None:
 
 def _choose_end(session: Session, number: int) -> int:
     """Choose where a block may end; 0 where no prompt is that long."""
-    ends = [end for end in _ENDS if end + 40 <= room_for_prompt(session, _ANSWER)]
+    longest = room_for_prompt(session, _ANSWER) - 40
+    ends = [end for end in _ENDS if end <= longest]
+    drawn = [end for end in _DRAWN_ENDS if end <= longest]
+    if drawn and number % 3 == 2:
+        return session.rng.choice(drawn)
     return ends[number % len(ends)] if ends else 0
 
 
