@@ -17,6 +17,8 @@ from hybridwatch.history.entry import Entry, load_trials
 from hybridwatch.history.lines import Line as HistoryLine
 from hybridwatch.history.lines import build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
+from hybridwatch.orchestration.bisect.alert_answers import answer_line
+from hybridwatch.orchestration.bisect.journal import SearchAnswer
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -87,7 +89,11 @@ _FEWEST: Final = 2
 
 
 def alert_page(
-    alert: Alert, picked: ChoiceField, above: tuple[Block, ...], source: ScreenSource
+    alert: Alert,
+    picked: ChoiceField,
+    above: tuple[Block, ...],
+    source: ScreenSource,
+    searched: SearchAnswer | None,
 ) -> Document:
     """Show everything about one alert, below the ways to others."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
@@ -98,7 +104,7 @@ def alert_page(
     blocks = (
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
-        Facts(tuple(_duty(alert, report, found, is_machine=bool(machine)))),
+        Facts(tuple(_duty(alert, report, found, searched, is_machine=bool(machine)))),
         *(search_commands(alert, found) if found else ()),
         *_again(report),
         *machine,
@@ -129,9 +135,16 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
 
 
 def _duty(
-    alert: Alert, report: Report | None, found: Suspects | None, *, is_machine: bool
+    alert: Alert,
+    report: Report | None,
+    found: Suspects | None,
+    searched: SearchAnswer | None,
+    *,
+    is_machine: bool,
 ) -> Iterator[tuple[str, Line]]:
     """Answer what a person on duty asks first."""
+    if searched is not None:
+        yield "Bisected", answer_line(searched)
     if found and (commits := found.culprits.commits):
         yield "Commits", Link(commits.text, commits.url)
     lead, decided = alert.cause.lead, alert.decisions
