@@ -115,15 +115,15 @@ def _options(
     suspects = list_suspects(alert, source)
     if suspects is None:
         raise BuildError("it is not known between which two runs it came")
-    ends = find_search(alert, suspects)
-    if ends is None:
+    if (needed := find_search(alert, suspects)) is None:
         raise BuildError(f"both ends are {suspects.culprits.bad.build.label}: nothing is between")
-    if ends.in_clone and not wanted.repo:
+    good, bad, metric, in_clone = needed
+    if in_clone and not wanted.repo:
         raise BuildError(
-            f"commits lie between {ends.good} and {ends.bad}: expected a clone of vLLM as repo in "
-            "[bisect] of the policy"
+            f"commits lie between {good} and {bad}: expected a clone of vLLM as repo in [bisect] "
+            "of the policy"
         )
     if seconds <= 0:
         raise BuildError("the time for searches was up; the next night goes on")
     repo = Path(wanted.repo).expanduser() if wanted.repo else None
-    return BisectOptions(ends.good, ends.bad, ends.metric, seconds / _MINUTE, repo, wanted.base)
+    return BisectOptions(good, bad, metric, seconds / _MINUTE, repo, wanted.base)

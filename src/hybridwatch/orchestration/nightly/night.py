@@ -70,8 +70,7 @@ class NightPlan:
         line: The line of builds of what is watched, if it is stated.
         second_look: Whether times that changed are measured again, if there is time.
         profile: Whether a run that got slower is sampled, if there is time.
-        search: Given the findings once they are written, the seconds that are left and what to say
-            it with; adds what searches of alerts found.
+        search: Adds what searches of alerts found to the findings, in the seconds that are left.
     """
 
     scenarios: Sequence[str]
@@ -102,11 +101,13 @@ def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
         folder.mkdir(exist_ok=True)
         night = _Night(plan, folder, deadline, partial(_log, say, folder / LOG))
         findings = night.judged(night.measured())
-        night.write(findings)
+        put(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text.encode())
+        document = findings_to_json(findings.gate, findings)
+        put(folder / GATE, f"{json.dumps(document, indent=2, allow_nan=False)}\n".encode())
         night.publish()
         if plan.search is not None:
             findings = plan.search(findings, deadline - time.monotonic(), night.say)
-            night.write(findings)
+            put(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text.encode())
     return folder, findings
 
 
@@ -150,12 +151,6 @@ class _Night:
                 absent.append(Absent(scenario, lost.get(scenario, first)))
         grown = read_grown(self.plan.results, reports)
         return ChangeReview(tuple(reports), tuple(absent), self.plan.policy, grown=grown)
-
-    def write(self, findings: ChangeReview) -> None:
-        """Write the report and the answer of the gate."""
-        put(self.folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text.encode())
-        document = findings_to_json(findings.gate, findings)
-        put(self.folder / GATE, f"{json.dumps(document, indent=2, allow_nan=False)}\n".encode())
 
     def publish(self) -> None:
         """Make the dashboard's index, so that it opens at once, and the site of all nights."""

@@ -17,8 +17,6 @@ from hybridwatch.history.entry import Entry, load_trials
 from hybridwatch.history.lines import Line as HistoryLine
 from hybridwatch.history.lines import build_lines, list_line_names
 from hybridwatch.history.overview_rows import render_name
-from hybridwatch.orchestration.bisect.alert_answers import answer_line
-from hybridwatch.orchestration.bisect.journal import SearchAnswer
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
@@ -93,9 +91,9 @@ def alert_page(
     picked: ChoiceField,
     above: tuple[Block, ...],
     source: ScreenSource,
-    searched: SearchAnswer | None,
+    searched: tuple[tuple[str, Line], ...],
 ) -> Document:
-    """Show everything about one alert, below the ways to others."""
+    """Show everything about one alert, below the ways to others; ``searched`` are facts first."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = own_report(alert, entry)
     text = alert_text(alert, report)
@@ -104,7 +102,7 @@ def alert_page(
     blocks = (
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
-        Facts(tuple(_duty(alert, report, found, searched, is_machine=bool(machine)))),
+        Facts((*searched, *_duty(alert, report, found, is_machine=bool(machine)))),
         *(search_commands(alert, found) if found else ()),
         *_again(report),
         *machine,
@@ -135,16 +133,9 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
 
 
 def _duty(
-    alert: Alert,
-    report: Report | None,
-    found: Suspects | None,
-    searched: SearchAnswer | None,
-    *,
-    is_machine: bool,
+    alert: Alert, report: Report | None, found: Suspects | None, *, is_machine: bool
 ) -> Iterator[tuple[str, Line]]:
     """Answer what a person on duty asks first."""
-    if searched is not None:
-        yield "Bisected", answer_line(searched)
     if found and (commits := found.culprits.commits):
         yield "Commits", Link(commits.text, commits.url)
     lead, decided = alert.cause.lead, alert.decisions

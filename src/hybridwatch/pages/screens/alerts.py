@@ -7,7 +7,7 @@ from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.orchestration.bisect.alert_answers import find_answer
+from hybridwatch.orchestration.bisect.alert_answers import answer_line, find_answer
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -72,7 +72,8 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         here = query.resolved().without("alert")
         group, alert = by_key[picked.value]
         above = (_way(group, chosen, here), *_members(group, alert, here, source))
-        searched = find_answer(source.results, group.members)
+        answer = find_answer(source.results, group.members)
+        searched = (("Bisected", answer_line(answer)),) if answer else ()
         return alert_page(alert, picked, above, source, searched)
     count = plural(len(chosen), "alert")
     listed = tuple(_list(part, count, query.resolved(), source))

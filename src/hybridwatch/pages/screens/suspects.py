@@ -103,23 +103,16 @@ def search_commands(alert: Alert, found: Suspects) -> Iterator[Block]:
     """Give the command that finds which release, commit or file it was."""
     if (search := find_search(alert, found)) is None:
         return
-    words = alert.subject.scenario, search.good, search.bad, search.metric
-    command = bisect_command(*words, in_clone=search.in_clone)
-    yield Command(command, "Search it" + (" in a clone of vLLM" if search.in_clone else ""))
+    good, bad, metric, in_clone = search
+    command = bisect_command(alert.subject.scenario, good, bad, metric, in_clone=in_clone)
+    yield Command(command, "Search it" + (" in a clone of vLLM" if in_clone else ""))
 
 
-@dataclass(frozen=True, slots=True)
-class SearchEnds:
-    """What a search needs: its ends, and the metric; empty for any. ``in_clone``: of commits."""
+def find_search(alert: Alert, found: Suspects) -> tuple[str, str, str, bool] | None:
+    """Give the good end, the bad end, the metric (empty for any), and whether an end is a commit.
 
-    good: str
-    bad: str
-    metric: str
-    in_clone: bool
-
-
-def find_search(alert: Alert, found: Suspects) -> SearchEnds | None:
-    """Say between what to search; ``None`` where nothing lies between a build and itself."""
+    ``None`` where nothing lies between a build and itself.
+    """
     culprits, lead = found.culprits, alert.cause.lead
     ends = culprits.good.build.label, culprits.bad.build.label
     in_clone = False
@@ -131,7 +124,7 @@ def find_search(alert: Alert, found: Suspects) -> SearchEnds | None:
     metric = "alive" if alert.subject.area is Area.ENGINE else lead.metric
     if metric.startswith(f"{ACCURACY}."):
         metric = ""  # which contract broke is for the search to say
-    return SearchEnds(*ends, metric, in_clone)
+    return *ends, metric, in_clone
 
 
 def _table(found: Suspects) -> Block:
