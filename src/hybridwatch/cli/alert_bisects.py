@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,7 +53,7 @@ def bisect_alerts(
     index, now = open_index(results), datetime.now(UTC)
     source = ScreenSource(results, index, now, triage, checkout=lambda: checkout)
     here = {report.contender.testbed.id for report in findings.reports}
-    searched: dict[str, str] = {}
+    searched: defaultdict[str, list[str]] = defaultdict(list)
     begun = min(report.contender.started_at or now for report in findings.reports)
     for group, members in _confirmed(alerts_here(source), begun):
         found = find_answer(results, group.members)
@@ -62,7 +63,8 @@ def bisect_alerts(
             found = _search(alert, source, wanted, here, left, say)
         line = answer_line(found)
         say(f"bisect {found.scenario}: {line}")
-        searched |= {one.bad.run_id: line for one in members}
+        for run in {one.bad.run_id for one in members}:
+            searched[run].append(line)
     return replace(findings, searched=searched)
 
 

@@ -155,7 +155,7 @@ def _searched(findings: ChangeReview, *, many: bool) -> str:
     """Say what the search of an alert found, once for all runs that show the alert."""
     places: dict[str, list[str]] = {}
     for report in findings.reports:
-        if line := findings.searched.get(report.contender.run_id):
+        for line in findings.searched.get(report.contender.run_id, ()):
             places.setdefault(line, []).append(code(findings.name_of(report)))
     return "\n\n".join(
         f"**Bisected{' in ' + ', '.join(with_rest(names, _NAMED)) if many else ''}:** "

@@ -43,10 +43,13 @@ def find_answer(results: Path, alerts: Iterable[Alert]) -> SearchAnswer | None:
     return next(filter(None, (_read(path) for _, path in sorted(found, reverse=True))), None)
 
 
-def read_answers(results: Path, runs: Iterable[str]) -> dict[str, str]:
+def read_answers(results: Path, runs: Iterable[str]) -> dict[str, list[str]]:
     """Give the lines of answers by the ids of the runs that confirmed the alerts."""
-    paths = [(run, path) for run in runs for path in (results / ANSWERS).glob(f"{run}-*.json")]
-    return {run: answer_line(found) for run, path in paths if (found := _read(path)) is not None}
+    return {
+        run: [answer_line(found) for path in paths if (found := _read(path)) is not None]
+        for run in runs
+        if (paths := sorted((results / ANSWERS).glob(f"{run}-*.json")))
+    }
 
 
 def is_final(found: SearchAnswer) -> bool:

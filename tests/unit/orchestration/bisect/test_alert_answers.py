@@ -86,4 +86,4 @@ def test_a_broken_file_is_no_answer(tmp_path) -> None:
     assert list(read_answers(tmp_path, [run, "0badcafe"])) == [run]
     (path,) = (tmp_path / ANSWERS).glob("*.json")
     path.write_text("{")
-    assert read_answers(tmp_path, [run]) == {}
+    assert read_answers(tmp_path, [run]) == {run: []}

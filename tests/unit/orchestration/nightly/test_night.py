@@ -56,7 +56,7 @@ def search(findings, seconds, say):
     (gate,) = Path(results).glob("nights/*/gate.json")
     say(f"{seconds:g} s to search after {gate.name}")
     (one, *_) = findings.reports
-    return replace(findings, searched={one.contender.run_id: "ttft changed with it"})
+    return replace(findings, searched={one.contender.run_id: ["ttft changed with it"]})
 
 POLICY = Policy((Rule("*", margin=0.04),))
 plan = NightPlan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1",
