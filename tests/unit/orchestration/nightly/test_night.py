@@ -159,7 +159,8 @@ def test_it_searches_once_the_gate_is_written_and_the_report_has_the_answer(plac
     said = place.hold(0)
     assert said.splitlines()[-1] == "600 s to search after gate.json"
     assert place.calls[-1] == "publish"
-    assert f"**Bisected in <code>{FIRST}</code>:** ttft changed with it" in (night / REPORT).read_text()
+    named = f"**Bisected in <code>{FIRST}</code>:** ttft changed with it"
+    assert named in (night / REPORT).read_text()
     assert (night / GATE).read_text() == before
 
 
