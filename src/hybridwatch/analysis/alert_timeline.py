@@ -240,6 +240,13 @@ class Timeline:
         return self.transitions[-1].change is TransitionKind.NOT_REPEATED
 
     @property
+    def is_confirmed(self) -> bool:
+        """Whether it can no longer end as not repeated: bad twice, or not of chance."""
+        since = self.opened_by.place
+        times = sum(one.cause is not None and one.place >= since for one in self.run_verdicts)
+        return times > 1 or not all(map(_has_luck, self.cause.parts))
+
+    @property
     def opened_by(self) -> RunVerdict:
         """The run that opened it last."""
         return next(one for one in reversed(self.transitions) if not one.change.is_end).by
@@ -315,7 +322,7 @@ def _timeline(
         if left and not is_open:
             change = TransitionKind.REOPENED if transitions else TransitionKind.OPENED
         elif is_open and not left:
-            once = times == 1 and all(map(_has_luck, last, last.values()))
+            once = times == 1 and all(map(_has_luck, last.values()))
             change = TransitionKind.NOT_REPEATED if once else TransitionKind.RESOLVED
         if change is not None:
             transitions.append(Transition(change, run_verdict))
@@ -333,13 +340,13 @@ def _gone(
         before = left.get(one.question)
         if one.verdict is not Verdict.INCONCLUSIVE or one.effect is None or before is None:
             continue
-        if _has_luck(one.question, before) and one.effect / (before.effect or 1.0) < _THERE:
+        if _has_luck(before) and one.effect / (before.effect or 1.0) < _THERE:
             found.add(one.question)
     return found
 
 
-def _has_luck(question: AlertQuestion, part: CausePart) -> bool:
-    kind = kind_of(question.metric)
+def _has_luck(part: CausePart) -> bool:
+    kind = kind_of(part.metric)
     return part.verdict is Verdict.REGRESSION and kind not in {None, Kind.EXACT}
 
 

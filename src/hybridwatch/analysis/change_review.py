@@ -4,7 +4,7 @@
 where a slow-down many times the margin would have passed unseen, silence reads as "all is well".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -171,6 +171,7 @@ class ChangeReview:
         left_out: What was not judged and stops nothing, though it is not to be taken for green.
         now: When it was judged, with a time zone; ``None`` where no one needs ages.
         grown: What takes more of the engine's time, by the contender's run, where it was sampled.
+        searched: What searches said of alerts, a line each, by a contender's run that showed them.
     """
 
     reports: tuple[Report, ...]
@@ -180,6 +181,7 @@ class ChangeReview:
     left_out: tuple[Absent, ...] = ()
     now: datetime | None = None
     grown: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)
+    searched: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def gate(self) -> GateResult:

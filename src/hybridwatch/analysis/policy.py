@@ -50,6 +50,21 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertBisect:
+    """What a night may search by itself once an alert is confirmed, on its own machine.
+
+    Attributes:
+        minutes: After so many in a night, over all alerts, no other measurement begins.
+        repo: A clone of vLLM, whose commits are searched; empty for releases alone.
+        base: The build that commits are laid over; empty for the nearest installed release.
+    """
+
+    minutes: float
+    repo: str = ""
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """All rules of a gate, of which the first that fits decides.
 
@@ -59,12 +74,14 @@ class Policy:
         max_age_days: How old a record may be when a folder is judged; an older one is missing.
         testbeds: Ids of the testbeds that must measure, ``*`` for any characters; without any,
             those that measured recently.
+        bisect: What is searched when an alert is confirmed; ``None`` for nothing.
     """
 
     rules: tuple[Rule, ...] = ()
     expected: tuple[str, ...] = ()
     max_age_days: float = MAX_AGE_DAYS
     testbeds: tuple[str, ...] = ()
+    bisect: AlertBisect | None = None
 
     def rule_for(self, scenario_id: str, metric_id: str) -> Rule:
         """Find the rule that decides; one that blocks where none fits."""

@@ -57,19 +57,19 @@ _MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _BisectOptions:
+class BisectOptions:
     """What the command line asks for, as written."""
 
     good: str
     bad: str
     metric: str
-    find: ChangeDirection
+    max_minutes: float
     repo: Path | None
     base: str
-    install: bool
-    max_minutes: float
-    anew: bool
-    fleet: str
+    find: ChangeDirection = ChangeDirection.REGRESSION
+    install: bool = False
+    anew: bool = False
+    fleet: str = ""
 
 
 @verb(
@@ -134,42 +134,55 @@ def command(scenario: str, results: Path, *, as_json: bool, find: str, **chosen:
     it differs, and with fixes switched. Run the same command to resume a call that was stopped.
     The exit status is 0 when one change was found and confirmed, else 1.
     """
-    options = _BisectOptions(find=ChangeDirection(find), **chosen)
-    if options.metric:
-        require_metric(options.metric)
+    options = BisectOptions(find=ChangeDirection(find), **chosen)
     if options.fleet:
         _require_askable(options)
-    check_writable(results)
-    subject = _one(scenario)
-    accelerator = subject.accelerator or "cpu"
-    ends = find_ends(options.good, options.bad, options.find, options.repo, accelerator, home())
     console = Console(stderr=as_json)
 
     def say(text: str) -> None:
         console.print(as_text(text), soft_wrap=True)
 
+    with stoppable(), progress(console) as on_progress:
+        document = search(scenario, options, results, say, on_progress)
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+    leave(bad_news=not document["confirmed"])
+
+
+def search(
+    scenario: str,
+    options: BisectOptions,
+    results: Path,
+    say: Callable[[str], None],
+    on_progress: ProgressCallback = lambda _: None,
+    store: Path | None = None,
+) -> dict[str, Any]:
+    """Search, say what came of it, and give it as ``docs/json.md`` has it.
+
+    ``store`` gets the record of the pair measured again; it is ``results`` by itself.
+    """
+    if options.metric:
+        require_metric(options.metric)
+    check_writable(results)
+    subject = _one(scenario)
+    accelerator = subject.accelerator or "cpu"
+    ends = find_ends(options.good, options.bad, options.find, options.repo, accelerator, home())
     question = _question(subject, options, ends)
-    with (
-        stoppable(),
-        sole_journal(results, subject.id, question, discard=options.anew) as journal,
-        progress(console) as on_progress,
-    ):
+    with sole_journal(results, subject.id, question, discard=options.anew) as journal:
         if journal.kept:
             say(f"resuming with {journal.kept} measurements of {journal.path}")
         measurer, factory = _backends(subject, options, journal, results, on_progress, say)
         looked_for = SearchGoal(options.find, options.metric, tuple(subject.expect.exactly))
-        search = BisectSearch(looked_for, measurer, journal, say, options.max_minutes * _MINUTE)
-        bisector = Bisector(ends, factory, search, partial(_keep, subject, results), say)
+        step = BisectSearch(looked_for, measurer, journal, say, options.max_minutes * _MINUTE)
+        bisector = Bisector(ends, factory, step, partial(_keep, subject, store or results), say)
         found = _run_bisector(bisector)
         if isinstance(measurer, FleetMeasurer):
             measurer.search.drop()
     repeat = _repeat(subject, options, found, results)
     for line in result_lines(found, repeat):
         say(line)
-    say(f"{journal.fresh} measurements in {search.minutes:.0f} min, kept in {journal.path}")
-    if as_json:
-        click.echo(json.dumps(to_json(subject.id, found, repeat, search.minutes), indent=2))
-    leave(bad_news=not found.is_confirmed)
+    say(f"{journal.fresh} measurements in {step.minutes:.0f} min, kept in {journal.path}")
+    return to_json(subject.id, found, repeat, step.minutes)
 
 
 def _one(named: str) -> Scenario:
@@ -179,7 +192,7 @@ def _one(named: str) -> Scenario:
     return found[0]
 
 
-def _question(scenario: Scenario, options: _BisectOptions, ends: Ends) -> dict[str, str]:
+def _question(scenario: Scenario, options: BisectOptions, ends: Ends) -> dict[str, str]:
     """All that makes two searches the same, so that one resumes the other."""
     return {
         "scenario": scenario.id,
@@ -194,7 +207,7 @@ def _question(scenario: Scenario, options: _BisectOptions, ends: Ends) -> dict[s
 
 def _backends(
     scenario: Scenario,
-    options: _BisectOptions,
+    options: BisectOptions,
     journal: SearchJournal,
     results: Path,
     on_progress: ProgressCallback,
@@ -230,7 +243,7 @@ def _run_bisector(bisector: Bisector) -> BisectResult:
         bisector.factory.clear(named)
 
 
-def _repeat(scenario: Scenario, options: _BisectOptions, found: BisectResult, results: Path) -> str:
+def _repeat(scenario: Scenario, options: BisectOptions, found: BisectResult, results: Path) -> str:
     """Write the command that measures the answer again."""
     first, last = (one.key for one in found.answer.pair)
     is_fix = options.find is ChangeDirection.FIX
@@ -247,7 +260,7 @@ def _repeat(scenario: Scenario, options: _BisectOptions, found: BisectResult, re
     return " ".join(words) + with_results(results)
 
 
-def _require_askable(options: _BisectOptions) -> None:
+def _require_askable(options: BisectOptions) -> None:
     """Refuse what is no use together with ``--fleet``."""
     if options.metric == STARTS:
         raise click.UsageError(
@@ -261,7 +274,7 @@ def _require_askable(options: _BisectOptions) -> None:
 
 
 def _open_fleet_search(
-    options: _BisectOptions, results: Path, journal: SearchJournal, say: Callable[[str], None]
+    options: BisectOptions, results: Path, journal: SearchJournal, say: Callable[[str], None]
 ) -> FleetSearch:
     """Open the queue for a search on hosts of a testbed; after the minutes no probe begins."""
     matrix, confirm = read_confirm(home() / MATRIX_FILE)

@@ -1,5 +1,6 @@
 """``hybridwatch comment``: what was found out, as one comment and a check on a pull request."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from hybridwatch.cli.options import verb
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.github.our_comment import with_verdict
+from hybridwatch.orchestration.bisect.alert_answers import read_answers
 from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
@@ -67,6 +69,8 @@ def command(
             "Give --repo and --pr to say where to post, or --dry-run to print only."
         )
     findings = findings_for(records, results, policy, ANY_TESTBEDS)
+    runs = [report.contender.run_id for report in findings.reports]
+    findings = replace(findings, searched=read_answers(results, runs))
     if dry_run or repo is None or pr is None:
         click.echo(render(findings).text, nl=False)
         if not findings.has_news:

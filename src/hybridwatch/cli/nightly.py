@@ -2,12 +2,14 @@
 
 import subprocess
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hybridwatch.analysis.policy import Policy
+from hybridwatch.cli.alert_bisects import bisect_alerts
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.cli.options import leave, takes_results, verb
 from hybridwatch.cli.subjects import (
@@ -69,7 +71,8 @@ def command(
     """Measure each SCENARIO through asv, judge, decide, publish.
 
     Without SCENARIO, those that the policy expects. A second call on the same day adds nothing;
-    after an interruption the next call continues. The results are the records, asv's site, a
+    after an interruption the next call continues. Confirmed alerts are searched if the policy says
+    so (docs/bisect.md). The results are the records, asv's site, a
     Markdown report and the answer of the gate. The exit status is 1 when the gate fails. Where the
     home has a notify.toml, what is new is sent (docs/notify.md); what does not get through is kept,
     and the exit status is 1 as well.
@@ -93,6 +96,7 @@ def command(
         config=asv_config or home() / "asv.conf.json",
         folder=home(),
         seconds=hours * 3600,
+        search=partial(bisect_alerts, results=results),
         **how,
     )
     with stoppable():

@@ -129,6 +129,7 @@ def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     many = is_many(findings)
     yield TextPart(f"**{escape(render_title(findings), 1000)}**", "the verdict", 0)
     yield TextPart(render_rows(findings), "what changed", 1)
+    yield TextPart(_searched(findings, many=many), "what a search found", 1)
     yield TextPart(_grown(findings, many=many), "where the time went", 2)
     if findings.blindness.spots and (findings.absent or findings.causes):
         # Else the first line is about it.
@@ -148,6 +149,19 @@ def _parts(findings: ChangeReview) -> Iterator[TextPart]:
     yield TextPart(_next_steps(findings, ranked), "what to do next", 1)
     yield TextPart(_measured(findings.reports, many=many), "what was measured", 3)
     yield TextPart(_footer(findings.reports), "the footer", 1)
+
+
+def _searched(findings: ChangeReview, *, many: bool) -> str:
+    """Say what the search of an alert found, once for all runs that show the alert."""
+    places: dict[str, list[str]] = {}
+    for report in findings.reports:
+        for line in findings.searched.get(report.contender.run_id, ()):
+            places.setdefault(line, []).append(code(findings.name_of(report)))
+    return "\n\n".join(
+        f"**Bisected{' in ' + ', '.join(with_rest(names, _NAMED)) if many else ''}:** "
+        f"{escape(line, 1000)}"
+        for line, names in places.items()
+    )
 
 
 def _grown(findings: ChangeReview, *, many: bool) -> str:

@@ -28,6 +28,7 @@ from hybridwatch.history.entry import load_entry
 from hybridwatch.history.machine_changes import MachineChange, machine_changes
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.integrations.notify.news import Content, MessagePart, Topic, TopicStatus
+from hybridwatch.orchestration.bisect.alert_answers import answer_line, find_answer, is_final
 from hybridwatch.pages.address import address
 from hybridwatch.reports.alert_text import (
     CLOSED,
@@ -96,6 +97,7 @@ def _alert_topic(alert: Alert, group: AlertGroup, place: TopicPlace) -> Topic:
         testbed=alert.subject.testbed,
         is_gap=False,
         seen=_seen_text(alert.seen),
+        searched=_searched(group, place),
         since=lambda seen: since(alert, _SEEN.validate_json(seen)),
         content=partial(_build_content, group, place),
         cause=group.key,
@@ -125,8 +127,15 @@ def _build_content(group: AlertGroup, place: TopicPlace) -> Content:
         ),
         members=tuple(map(_member, group.current)) if many else (),
         note=_closed_by(lead),
+        searched=_searched(group, place),
         link=_link(place, alert=group.key),
     )
+
+
+def _searched(group: AlertGroup, place: TopicPlace) -> str:
+    """Say what a search of the alert found, once it is over."""
+    found = find_answer(place.results, group.members)
+    return "" if found is None or not is_final(found) else answer_line(found)
 
 
 def _only(names: set[str]) -> str:

@@ -30,6 +30,8 @@ class News(Enum):
     """It was shown good, or closed, and is bad again."""
     AGAIN = "again"
     """A mute ended, or a person opened it again."""
+    BISECTED = "bisected"
+    """A search that it started has an answer."""
     CLOSED = "closed"
     """A person said that nothing is to be done."""
     RECOVERED = "recovered"
@@ -49,6 +51,7 @@ _LEADS: Final[Mapping[News, str]] = {
     News.WORSE: "Worse now",
     News.BACK: "Back",
     News.AGAIN: "Open again",
+    News.BISECTED: "Bisected",
     News.CLOSED: "Closed",
     News.RECOVERED: "Recovered",
     News.NOT_REPEATED: "Not repeated",
@@ -86,6 +89,7 @@ class Content:
         metrics: What shows it, the one to name first.
         missing: Of a gap: each scenario with its reason.
         members: Where else than in one place a cause shows: each place with its change.
+        searched: What a search of it found, in a line; empty where none is over.
     """
 
     what: str
@@ -103,6 +107,7 @@ class Content:
     members: tuple[str, ...] = ()
     note: str = ""
     link: str = ""
+    searched: str = ""
 
     def to_json(self) -> str:
         """Write it for the database; pydantic reads it back."""
@@ -164,6 +169,8 @@ class Message:
             yield "Bad since", one_line(content.since)
         if content.run:
             yield "Newest bad run", one_line(content.run)
+        if content.searched:
+            yield "Bisected", one_line(content.searched)
 
     def lines(self) -> list[str]:
         """Name the places or metrics that show it, or what was not measured, a line each."""
@@ -225,6 +232,7 @@ class Topic:
         seen: What is to be seen of it now, as text that ``since`` takes, to say what became of it.
         content: Gives everything about its cause; may read a record.
         cause: The same for all that is in one message; empty for what stands alone.
+        searched: As in ``content``.
     """
 
     key: str
@@ -237,6 +245,7 @@ class Topic:
     since: Callable[[str], Since]
     content: Callable[[], Content]
     cause: str = ""
+    searched: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +269,10 @@ def find_news(topic: Topic, before: DeliveryState | None) -> News | None:
         case TopicStatus.OPEN if not before.standing.is_bad:
             return News.BACK
         case TopicStatus.OPEN:
-            again = News.AGAIN if before.standing is TopicStatus.QUIET else None
-            return _MOVED.get(topic.since(before.seen), again)
+            other = News.AGAIN if before.standing is TopicStatus.QUIET else None
+            if topic.searched and topic.searched != before.content.searched:
+                other = other or News.BISECTED
+            return _MOVED.get(topic.since(before.seen), other)
         case TopicStatus.CLOSED if before.standing.is_bad:
             return News.CLOSED
         case TopicStatus.OVER if before.standing.is_bad:
@@ -291,5 +302,5 @@ def news_of_cause(topics: Sequence[Topic], before: Mapping[str, DeliveryState]) 
         one.content.rank == Action.BLOCK.value for one in known
     ):
         return News.WORSE
-    moved = (news for news in (News.BACK, News.WORSE, News.AGAIN) if news in found.values())
-    return next(moved, None)
+    moved = (News.BACK, News.WORSE, News.AGAIN, News.BISECTED)
+    return next((news for news in moved if news in found.values()), None)

@@ -177,7 +177,7 @@ class ConfirmationPart(_Part):
 
 
 class SearchAnswer(_Part):
-    """What came of a search."""
+    """What came of a search; ``why_not`` says why an alert could not be searched."""
 
     schema_version: Literal[1]
     scenario: _Text
@@ -185,6 +185,7 @@ class SearchAnswer(_Part):
     answer: Culprit | None
     confirmation: ConfirmationPart | None
     repeat: _Text | None
+    why_not: _Text = ""
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:

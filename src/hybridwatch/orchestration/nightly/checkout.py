@@ -11,7 +11,16 @@ import click
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
+from hybridwatch.analysis.policy import (
+    ANY,
+    MAX_AGE_DAYS,
+    STRICT,
+    Action,
+    AlertBisect,
+    Policy,
+    Rule,
+    covers,
+)
 from hybridwatch.analysis.second_look import find_reason
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import HybridwatchError, PolicyError, ScenarioError
@@ -61,11 +70,22 @@ class _Rule(_Table):
         return Rule(self.metric, self.scenarios, Action(self.action), self.margin, self.known)
 
 
+class _Bisect(_Table):
+    on: Literal["confirmed"]
+    minutes: Annotated[float, Field(ge=1, le=1440)]
+    repo: str = ""
+    base: str = ""
+
+    def to_bisect(self) -> AlertBisect:
+        return AlertBisect(self.minutes, self.repo, self.base)
+
+
 class _PolicyFile(_Table):
     expected: list[_Expected] = Field(default_factory=list)
     max_age_days: Annotated[float, Field(ge=0.1, le=365)] = MAX_AGE_DAYS
     testbeds: list[_Testbeds] = Field(default_factory=list)
     rule: list[_Rule] = Field(min_length=1)
+    bisect: _Bisect | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -106,6 +126,7 @@ def load_policy(path: Path) -> Policy:
         tuple(file.expected),
         file.max_age_days,
         tuple(file.testbeds),
+        file.bisect and file.bisect.to_bisect(),
     )
 
 

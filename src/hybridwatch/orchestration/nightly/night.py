@@ -70,6 +70,7 @@ class NightPlan:
         line: The line of builds of what is watched, if it is stated.
         second_look: Whether times that changed are measured again, if there is time.
         profile: Whether a run that got slower is sampled, if there is time.
+        search: Adds what searches of alerts found to the findings, in the seconds that are left.
     """
 
     scenarios: Sequence[str]
@@ -85,6 +86,7 @@ class NightPlan:
     line: str | None = None
     second_look: bool = True
     profile: bool = False
+    search: Callable[[ChangeReview, float, Say], ChangeReview] | None = None
 
 
 def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
@@ -103,6 +105,9 @@ def hold(plan: NightPlan, today: date, say: Say) -> tuple[Path, ChangeReview]:
         document = findings_to_json(findings.gate, findings)
         put(folder / GATE, f"{json.dumps(document, indent=2, allow_nan=False)}\n".encode())
         night.publish()
+        if plan.search is not None:
+            findings = plan.search(findings, deadline - time.monotonic(), night.say)
+            put(folder / REPORT, render(findings, limit=SUMMARY_LIMIT).text.encode())
     return folder, findings
 
 

@@ -87,9 +87,13 @@ _FEWEST: Final = 2
 
 
 def alert_page(
-    alert: Alert, picked: ChoiceField, above: tuple[Block, ...], source: ScreenSource
+    alert: Alert,
+    picked: ChoiceField,
+    above: tuple[Block, ...],
+    source: ScreenSource,
+    searched: tuple[tuple[str, Line], ...],
 ) -> Document:
-    """Show everything about one alert, below the ways to others."""
+    """Show everything about one alert, below the ways to others; ``searched`` are facts first."""
     subject, entry = alert.subject, source.entry(alert.bad.run_id)
     report = own_report(alert, entry)
     text = alert_text(alert, report)
@@ -98,7 +102,7 @@ def alert_page(
     blocks = (
         *above,
         Paragraph((alert.cause.lead.verdict, "  ", *_sentence(alert, text.detail, source))),
-        Facts(tuple(_duty(alert, report, found, is_machine=bool(machine)))),
+        Facts((*searched, *_duty(alert, report, found, is_machine=bool(machine)))),
         *(search_commands(alert, found) if found else ()),
         *_again(report),
         *machine,

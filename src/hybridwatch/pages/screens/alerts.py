@@ -7,6 +7,7 @@ from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.orchestration.bisect.alert_answers import answer_line, find_answer
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
     Block,
@@ -70,8 +71,10 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     if picked.value:
         here = query.resolved().without("alert")
         group, alert = by_key[picked.value]
-        members = _members(group, alert, here, source)
-        return alert_page(alert, picked, (_way(group, chosen, here), *members), source)
+        above = (_way(group, chosen, here), *_members(group, alert, here, source))
+        answer = find_answer(source.results, group.members)
+        searched = (("Bisected", answer_line(answer)),) if answer else ()
+        return alert_page(alert, picked, above, source, searched)
     count = plural(len(chosen), "alert")
     listed = tuple(_list(part, count, query.resolved(), source))
     choices = Filters((*filters, picked))

@@ -101,6 +101,18 @@ def suspects_section(alert: Alert, found: Suspects | None, source: ScreenSource)
 
 def search_commands(alert: Alert, found: Suspects) -> Iterator[Block]:
     """Give the command that finds which release, commit or file it was."""
+    if (search := find_search(alert, found)) is None:
+        return
+    good, bad, metric, in_clone = search
+    command = bisect_command(alert.subject.scenario, good, bad, metric, in_clone=in_clone)
+    yield Command(command, "Search it" + (" in a clone of vLLM" if in_clone else ""))
+
+
+def find_search(alert: Alert, found: Suspects) -> tuple[str, str, str, bool] | None:
+    """Give the good end, the bad end, the metric (empty for any), and whether an end is a commit.
+
+    ``None`` where nothing lies between a build and itself.
+    """
     culprits, lead = found.culprits, alert.cause.lead
     ends = culprits.good.build.label, culprits.bad.build.label
     in_clone = False
@@ -108,12 +120,11 @@ def search_commands(alert: Alert, found: Suspects) -> Iterator[Block]:
         ends = culprits.commits.old, culprits.commits.new
         in_clone = not all(_TAG.fullmatch(end) for end in ends)
     if ends[0] == ends[1]:
-        return  # nothing lies between a build and itself
+        return None
     metric = "alive" if alert.subject.area is Area.ENGINE else lead.metric
     if metric.startswith(f"{ACCURACY}."):
         metric = ""  # which contract broke is for the search to say
-    command = bisect_command(alert.subject.scenario, *ends, metric, in_clone=in_clone)
-    yield Command(command, "Search it" + (" in a clone of vLLM" if in_clone else ""))
+    return *ends, metric, in_clone
 
 
 def _table(found: Suspects) -> Block:

@@ -73,6 +73,21 @@ def test_a_slow_down_is_one_alert_led_by_what_users_feel() -> None:
     assert len(alert.cause.parts) == len(SPEED)
 
 
+@pytest.mark.parametrize(
+    ("judged", "is_confirmed"),
+    [
+        (run(0, ttft=BAD), False),
+        ([*run(0, ttft=BAD), *run(1, ttft=BAD)], True),
+        ([*run(0, ttft=BAD), *run(1, ttft=UNCLEAR)], False),
+        ([*run(0, ttft=BAD), *run(1, ttft=GOOD), *run(2, ttft=BAD)], False),
+        (run(0, contract__equal_output=BAD), True),
+        (run(0, ttft=FAILED), True),
+    ],
+)
+def test_an_alert_is_confirmed_when_it_cannot_end_as_not_repeated(judged, is_confirmed) -> None:
+    assert one_of(judged).timeline.is_confirmed is is_confirmed
+
+
 def test_different_areas_are_different_alerts_the_most_severe_first() -> None:
     night_one = run(0, ttft=BAD, accuracy__recall=BAD, contract__equal_output=BAD, itl=FAILED)
     areas = [alert.subject.area for alert in build_alerts(night_one, {}, noon(0))]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hybridwatch.analysis.policy import Action, Policy, Rule
+from hybridwatch.analysis.policy import Action, AlertBisect, Policy, Rule
 from hybridwatch.errors import PolicyError
 from hybridwatch.metrics import METRICS, find_metric
 from hybridwatch.orchestration.nightly.checkout import DEFAULT, load_policy
@@ -45,6 +45,20 @@ def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None
         'max_age_days = 7\ntestbeds = ["h100-*"]\n[[rule]]\nmetric = "*"\naction = "block"\n'
     )
     assert (told.max_age_days, told.testbeds) == (7, ("h100-*",))
+
+
+def test_a_file_says_what_a_confirmed_alert_starts(policy) -> None:
+    rule = '[[rule]]\nmetric = "*"\naction = "block"\n'
+    assert policy(rule).bisect is None
+    told = policy(f'{rule}[bisect]\non = "confirmed"\nminutes = 90\nrepo = "~/vllm"\n')
+    assert told.bisect == AlertBisect(90, "~/vllm")
+
+
+def test_the_search_in_the_documentation_is_a_policy(policy) -> None:
+    text = (ROOT / "docs" / "bisect.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    told = policy(f'{example}[[rule]]\nmetric = "*"\naction = "block"\n')
+    assert told.bisect == AlertBisect(120, "~/vllm", "cpu-0.31.0")
 
 
 @pytest.mark.parametrize(("text", "lines"), read_mistakes("gate"))

@@ -26,7 +26,9 @@ FIRST, SECOND = "smoke/dummy-run", "smoke/padded-graph-rows"
 HANGS = "smoke.padded_graph_rows"
 
 HOLD = """
+import os
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,10 +52,16 @@ class Measuring(GuardedProcess):
 
 night.GuardedProcess = Measuring
 night.time = SimpleNamespace(monotonic=lambda: now, time=lambda: now)
+def search(findings, seconds, say):
+    (gate,) = Path(results).glob("nights/*/gate.json")
+    say(f"{seconds:g} s to search after {gate.name}")
+    (one, *_) = findings.reports
+    return replace(findings, searched={one.contender.run_id: ["ttft changed with it"]})
+
 POLICY = Policy((Rule("*", margin=0.04),))
 plan = NightPlan(("smoke/dummy-run", "smoke/padded-graph-rows"), "cpu-0.27.1", "cpu-0.27.1",
             "a" * 40, Path(results), POLICY, (sys.executable, fake), Path("asv.conf.json"),
-            Path.cwd(), float(seconds))
+            Path.cwd(), float(seconds), search=search if "SEARCH" in os.environ else None)
 try:
     with stoppable():
         folder, findings = hold(plan, date.fromisoformat(day), lambda line: print(line, flush=True))
@@ -140,6 +148,20 @@ def test_held_twice_it_adds_one_night(place):
     assert f"[2/2] {SECOND}: measured" in said
     assert said.count("index: 2 records") == 2
     assert (place.results / DATABASE_FILE).exists()
+
+
+def test_it_searches_once_the_gate_is_written_and_the_report_has_the_answer(place, monkeypatch):
+    place.hold(0)
+    (night,) = place.nights
+    before = (night / GATE).read_text()
+    assert "Bisected" not in (night / REPORT).read_text()
+    monkeypatch.setenv("SEARCH", "1")
+    said = place.hold(0)
+    assert said.splitlines()[-1] == "600 s to search after gate.json"
+    assert place.calls[-1] == "publish"
+    named = f"**Bisected in <code>{FIRST}</code>:** ttft changed with it"
+    assert named in (night / REPORT).read_text()
+    assert (night / GATE).read_text() == before
 
 
 def test_what_a_night_stores_can_be_had_again_whatever_its_policy(place):
