@@ -122,7 +122,7 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
     if is_control(alert):
         text = "The contender lacks a fix on purpose, and was like the healthy engine in all:"
         return (f"{text} this scenario is green whatever happens, ", *last)
-    shown = alert.timeline.shown_by
+    shown = alert.shown_by
     if not detail or shown == opened:
         return (f"{detail}, " if detail else "", *last)
     return (f"{detail} in ", *run_line(shown, source), "; bad ", *last)

@@ -225,14 +225,10 @@ def append_line(path: Path, line: str) -> None:
     with named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:
-            if file.tell() and _last_byte(path) != b"\n":
-                file.truncate(path.read_bytes().rfind(b"\n") + 1)
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    file.truncate(path.read_bytes().rfind(b"\n") + 1)
             file.write(line.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1)

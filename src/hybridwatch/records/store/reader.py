@@ -166,7 +166,6 @@ def read_bulk(record: Path, name: str) -> bytes:
 
 
 EXAMPLES: Final = "examples.txt"
-_MOST_LISTED_BYTES: Final = 2**20
 BASELINES: Final = "baselines.toml"
 _MOST_BYTES: Final = 2**20
 
@@ -175,7 +174,7 @@ def read_examples(results: Path) -> frozenset[str]:
     """Give the ids of a store's examples; none where the file is not there."""
     path = results / EXAMPLES
     try:
-        return frozenset(read_file(path, _MOST_LISTED_BYTES).decode().split())
+        return frozenset(read_file(path, _MOST_BYTES).decode().split())
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, RecordError) as error:

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.fields import MOST_RECORD_BYTES, Digest
 from hybridwatch.records.file_parts import RECORD_SUFFIX, pretty, safe_name
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import find_one, oldest_first
@@ -27,7 +27,6 @@ from hybridwatch.system.files import create_all, make_folder
 
 VERDICT_SCHEMA: Final = 1
 
-_Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 VERDICTS: Final = "verdicts"
 _ID: Final = 8
 """Characters of a run's id, and of a digest in a name."""
@@ -46,7 +45,7 @@ class SideRef(_VerdictWire):
     run_id: str
     side: Annotated[int, Field(ge=0)]
     record: str
-    sha256: _Digest
+    sha256: Digest
 
 
 class StoredVerdict(_VerdictWire):
@@ -66,7 +65,7 @@ class StoredVerdict(_VerdictWire):
 
 
 class _Sealed(StoredVerdict):
-    sha256: _Digest
+    sha256: Digest
 
 
 def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
