@@ -134,18 +134,10 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class TokenChange:
-    """A request that two sides answer with different tokens.
+    """A request that two sides answer with different tokens; ``docs/json.md`` has the fields.
 
-    Attributes:
-        trial: Number of the contract trial, whose tokens are greedy, on its side, from 0.
-        request: Place of the request in the trial, from 0.
-        position: Place of the first token that differs, from 0.
-        baseline: Id of the baseline's token there; ``None`` when its answer is at its end.
-        baseline_logprob: Logarithm of the probability of the baseline's token; ``None`` when the
-            engine kept it to itself.
-        baseline_gap: How far the contender's token lies behind on the baseline, nats; ``None`` when
-            that is not known to be near.
-        contender_gap: How far the baseline's token lies behind on the contender.
+    A token is ``None`` where its side's answer is at its end, a logprob where the engine kept it to
+    itself, a gap where it is not known to be near.
     """
 
     trial: int
@@ -164,7 +156,6 @@ class Comparison:
     """One metric, one statistic, baseline against contender; ``docs/json.md`` explains the fields.
 
     Attributes:
-        baseline: ``None`` when that side has no value; so is ``contender``.
         effect: ``None`` when a side is missing or the baseline is 0.
         p_value: Before adjustment; of accuracy and within blocks one-sided in the direction seen,
             else two-sided; ``None`` for exact metrics.
@@ -284,13 +275,8 @@ class FailedTrial:
 class Report:
     """Every comparison between two sides of one scenario; ``docs/json.md`` explains the fields.
 
-    Attributes:
-        tests: How many p-values went through the false-discovery control, of all families.
-        attribution: ``None`` when the output throughput is not said to have changed, or when the
-            trials have no count of engine steps.
-        looks: Set when trials were added until the sides differed or were shown to be the same;
-            the p-values that are held against a level make up for the looks.
-        role: What the run was for that measured both sides; between two runs a comparison.
+    ``attribution`` is ``None`` when the output throughput is not said to have changed, or when the
+    trials have no count of engine steps. ``role`` is of the run; between two a comparison.
     """
 
     scenario: ScenarioRef

@@ -73,13 +73,9 @@ class EngineArgs(Part):
     ``scenarios/README.md`` says what more keys mean.
 
     Attributes:
-        load_format: ``dummy`` makes the weights up; None reads those of the model.
         cudagraph_mode: Which batches replay a graph (``vllm.config.CUDAGraphMode``).
         cudagraph_capture_sizes: Batch sizes with a graph, ascending; empty with mode ``NONE``.
         mamba_cache_mode: Which Mamba states the prefix cache keeps.
-        mamba_cache_dtype: Type of the Mamba layers' states; ``mamba_ssm_cache_dtype`` is that of
-            the recurrent ones alone.
-        kv_cache_dtype: Type of attention's keys and values.
         mamba_block_size: Tokens of a block of the Mamba layers' cache, a multiple of 8.
         prefix_match_unit: A prefix is found at multiples of so many tokens, also within a block.
         enable_mamba_shared_prefix_checkpoint: With a draft head, whether a state is kept where two
@@ -90,12 +86,7 @@ class EngineArgs(Part):
             recurrent state when the buffer is full, not in each step (ReplaySSM, vllm#48018).
         replayssm_buffer_len: Tokens whose inputs are kept; the release's own 16 if None.
         async_scheduling: Whether a step is scheduled before the one before has ended.
-        lora_modules: Folders of ``models/`` with adapters (LoRA), each served under its own name.
-        max_loras: Adapters in one step; the release's own 1 if None.
-        max_lora_rank: The largest rank of an adapter; the release's own 16 if None.
         data_parallel_size: Ranks that have requests of their own and step together.
-        tensor_parallel_size: Ranks that share each layer, its heads and its recurrent state too.
-        pipeline_parallel_size: Stages that the layers are shared out to, in their order.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
     """
 

@@ -105,11 +105,6 @@ def one_or_each(least: int, most: int) -> Any:
     return BeforeValidator(read, json_schema_input_type=number | list[number])
 
 
-def for_each(value: int | tuple[int, ...], request: int) -> int:
-    """The number of one request, where there is one for all or one for each."""
-    return value if isinstance(value, int) else value[request]
-
-
 Length = Annotated[
     SerializeAsAny[Span],
     BeforeValidator(_read_length, json_schema_input_type=Tokens | Span | list[Tokens]),
@@ -210,11 +205,12 @@ class Wave(Part):
 
     def find_prefix(self, request: int) -> int:
         """Tokens of the shared prefix of a request."""
-        return for_each(self.shared_prefix_tokens, request)
+        shared = self.shared_prefix_tokens
+        return shared if isinstance(shared, int) else shared[request]
 
     def find_priority(self, request: int) -> int:
         """Priority of a request."""
-        return for_each(self.priority, request)
+        return self.priority if isinstance(self.priority, int) else self.priority[request]
 
     @property
     def longest_prefix(self) -> int:

@@ -82,12 +82,8 @@ class TrialCounts(Part):
 class Expect(Part):
     """What a healthy engine gives; a run that differs has failed, however fast it was.
 
-    Attributes:
-        exactly: Metrics without noise (exact and count) with their only right value.
-        at_least: Metrics that are better when higher, with their lower bound.
-        oracle_within: Nats that the logarithms of an answer may be off the oracle's; None for
-            rounding in ``engine.dtype``.
-        replayed_layers: Of what is not replayed a contract trial would prove nothing.
+    ``exactly`` has metrics without noise (exact and count) with their only right value,
+    ``at_least`` those that are better when higher; ``scenarios/README.md`` has the other keys.
     """
 
     exactly: Mapping[MetricId, float] = Field(default_factory=dict)
