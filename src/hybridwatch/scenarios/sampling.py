@@ -21,13 +21,7 @@ def _is_token_id(text: str) -> str:
 
 
 class StructuredOutputs(Part):
-    """The grammar of an answer, by exactly one of three names that vLLM has for it.
-
-    Attributes:
-        regex: The whole answer matches it.
-        schema_of_json: A JSON schema, ``json`` in a file; the answer is a document that fits it.
-        choice: The answer is one of these texts.
-    """
+    """The grammar of an answer, by exactly one of three names that vLLM has for it."""
 
     regex: Annotated[str, Field(min_length=1)] | None = None
     schema_of_json: dict[str, Any] | None = Field(default=None, alias="json")
@@ -53,8 +47,6 @@ class SamplingParams(Part):
     ``v1/sample/sampler.py``).
 
     Attributes:
-        stop: Texts that end an answer, as ``stop_token_ids`` do.
-        ignore_eos: Whether the end-of-text token does not; here it does not by default.
         min_tokens: As many tokens come before anything but the length ends it.
         top_k: Draw from so many tokens, the likeliest; 0 for all.
         top_p: Draw from the likeliest tokens that together have this probability.
@@ -66,7 +58,6 @@ class SamplingParams(Part):
         logit_bias: Added to the logits of tokens; the keys are token ids.
         prompt_logprobs: The prompt's tokens, from the second on, are compared with those of the
             answer, each with its logarithm; so many alternatives are asked for besides.
-        structured_outputs: The grammar of the answer, which the end-of-text token ends.
     """
 
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)

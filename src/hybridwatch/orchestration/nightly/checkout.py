@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.analysis.policy import ANY, MAX_AGE_DAYS, STRICT, Action, Policy, Rule, covers
-from hybridwatch.analysis.second_look import find_reason
+from hybridwatch.analysis.report import find_reason
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import HybridwatchError, PolicyError, ScenarioError
 from hybridwatch.history.checkout import Checkout

@@ -3,19 +3,8 @@
 Reading all never fails for one bad file. Whether a file is a plain one of a size that fits is
 looked at before it is opened: a pipe would wait, and a device be read without end.
 
-Pinned baselines are in ``results/baselines.toml``, one of a scenario on a testbed::
-
-    [[baseline]]
-    scenario = "smoke/padded-graph-rows"
-    testbed = "amd-epyc-2c-ecb3ae"
-    run = "dcc7e0b6"
-    side = 0
-    reason = "last release before the graph rework"
-    date = 2026-11-21
-    who = "on duty"       # optional
-
-``results/examples.txt`` has the ids of runs that came with the repository: they are not measured
-again, so none of them is ever overdue.
+Pinned baselines are in ``baselines.toml`` (``results/README.md`` has its form), and the ids of runs
+that came with the repository in ``examples.txt``: none of those is ever overdue.
 """
 
 import os

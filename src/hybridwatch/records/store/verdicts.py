@@ -51,9 +51,7 @@ class SideRef(_VerdictWire):
 class StoredVerdict(_VerdictWire):
     """A report, as ``compare --json`` prints it, with all that it was made from.
 
-    ``parameters`` are the numbers that rules use and no record holds. ``tools`` are as
-    ``analysis.tools`` has them; of an older verdict with the digest of the judging code
-    (``analysis``) in place of the version of the rules.
+    ``parameters`` are the numbers that rules use and no record holds.
     """
 
     schema_version: Literal[1] = VERDICT_SCHEMA
