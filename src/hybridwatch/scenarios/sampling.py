@@ -1,12 +1,12 @@
 """What a request asks of its answer besides length and temperature, in vLLM's names."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from hybridwatch.scenarios.validation import Contradiction, Part, refuse
+from hybridwatch.scenarios.validation import Contradiction, Part
 
 _TokenId = Annotated[int, Field(ge=0, le=10_000_000)]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
@@ -27,13 +27,10 @@ class StructuredOutputs(Part):
     schema_of_json: dict[str, Any] | None = Field(default=None, alias="json")
     choice: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         found = list(self.as_written())
         if len(found) != 1:
-            one = f"expected one of regex, json and choice, found {', '.join(found) or 'none'}"
-            refuse(("", one))
-        return self
+            yield "", f"expected one of regex, json and choice, found {', '.join(found) or 'none'}"
 
     def as_written(self) -> dict[str, Any]:
         """Give the one key that is stated, as a request says it."""
@@ -77,14 +74,12 @@ class SamplingParams(Part):
     prompt_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     structured_outputs: StructuredOutputs | None = None
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         if self.min_tokens and not self.can_end_early:
             wanted = "expected only with stop, stop_token_ids or ignore_eos = false"
-            refuse(("min_tokens", f"{wanted}, found {self.min_tokens}"))
-        if self.structured_outputs is not None:
-            refuse(*self._contradictions_of_grammar())
-        return self
+            yield "min_tokens", f"{wanted}, found {self.min_tokens}"
+        elif self.structured_outputs is not None:
+            yield from self._contradictions_of_grammar()
 
     def _contradictions_of_grammar(self) -> Iterator[Contradiction]:
         """Only the end-of-text token may end the answer, and the grammar alone says when."""
