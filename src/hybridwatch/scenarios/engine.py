@@ -26,8 +26,8 @@ _StateType = Literal["float32", "float16", "bfloat16"]
 class Speculation(Part):
     """Which tokens are proposed to the engine ahead of time (vLLM's ``speculative_config``).
 
-    ``method`` is ``ngram`` (what followed the last tokens earlier in the text), ``mtp`` (layers that
-    the target has for it), ``eagle`` (a head on its hidden states) or ``draft_model``.
+    ``method`` is ``ngram`` (what followed the last tokens earlier in the text), ``mtp`` (layers of
+    the target for it), ``eagle`` (a head on its hidden states) or ``draft_model``.
     """
 
     method: Literal["ngram", "mtp", "eagle", "draft_model"]
