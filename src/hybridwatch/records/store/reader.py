@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Decoded, decode_record
 from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.records.json_checks import describe_first
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import pruned_files, results_above
 from hybridwatch.records.store.mirror import mirror_at, refreshed
@@ -100,12 +101,12 @@ class RecordReader:
 
     def bare(self, path: Path) -> Run:
         """Give a run without the answers and client results next to its record."""
-        with _naming(path):
+        with naming(path):
             return self._record(path).run
 
     def whole(self, path: Path) -> Run:
         """Give a run with what lies next to its record, if that was not thrown away on purpose."""
-        with _naming(path):
+        with naming(path):
             decoded = self._record(path)
             if decoded.bulk is not None and is_pruned(path, decoded.bulk.file):
                 return decoded.run
@@ -118,12 +119,13 @@ class RecordReader:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
+    """Make each error while a file is read, or one next to it, a ``RecordError`` with its path."""
     try:
         yield
     except OSError as error:
-        missing = error.filename or path
-        raise RecordError(f"{path}: cannot read {missing}: {error.strerror or error}") from error
+        other = "" if str(error.filename or path) == str(path) else f"{error.filename} "
+        raise RecordError(f"{path}: {other}cannot be read: {error.strerror or error}") from error
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
 
@@ -204,11 +206,7 @@ def read_baselines(results: Path) -> tuple[Baseline, ...]:
     try:
         found = _BaselinesFile.model_validate(raw).baseline
     except ValidationError as error:
-        finding = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in finding["loc"])
-        raise RecordError(
-            f"{path}: {where}: {finding['msg']}, found {finding['input']!r}"
-        ) from error
+        raise RecordError(f"{path}: {describe_first(error)}") from error
     seen: set[tuple[str, str]] = set()
     for one in found:
         key = one.scenario, one.testbed

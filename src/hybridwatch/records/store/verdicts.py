@@ -7,8 +7,7 @@ storing it twice stores it once. The file form, schema version 1, is documented 
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
@@ -19,10 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from hybridwatch.errors import RecordError
 from hybridwatch.records.fields import MOST_RECORD_BYTES, Digest
 from hybridwatch.records.file_parts import RECORD_SUFFIX, pretty, safe_name
+from hybridwatch.records.json_checks import describe_first
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
-from hybridwatch.records.store.reader import read_file, read_run
+from hybridwatch.records.store.reader import naming, read_file, read_run
 from hybridwatch.system.files import create_all, make_folder
 
 VERDICT_SCHEMA: Final = 1
@@ -87,9 +87,7 @@ def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
     try:
         sealed = _Sealed.model_validate(content)
     except ValidationError as error:
-        finding = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in finding["loc"])
-        raise RecordError(f"not a stored verdict: {where}: {finding['msg']}") from error
+        raise RecordError(f"not a stored verdict: {describe_first(error)}") from error
     rest = {key: value for key, value in content.items() if key != "sha256"}
     verdict = StoredVerdict.model_validate(rest)
     return verdict, sealed.sha256 == _compute_digest(rest)
@@ -164,7 +162,7 @@ def find_verdict(results: Path, key: str) -> Path:
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
     """Read a stored verdict, and say whether it is still as it was written."""
-    with _naming(path):
+    with naming(path):
         return decode_verdict(read_file(path, MOST_RECORD_BYTES))
 
 
@@ -209,15 +207,5 @@ def _stem(verdict: StoredVerdict, contender: Run) -> str:
 
 
 def _digest(path: Path) -> str:
-    with _naming(path):
+    with naming(path):
         return hashlib.sha256(read_file(path, MOST_RECORD_BYTES)).hexdigest()
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except RecordError as error:
-        raise RecordError(f"{path}: {error}") from error
