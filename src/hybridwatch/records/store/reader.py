@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Decoded, decode_record
@@ -26,6 +26,7 @@ from hybridwatch.records.json_checks import describe_first
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import pruned_files, results_above
 from hybridwatch.records.store.mirror import mirror_at, refreshed
+from hybridwatch.scenarios.validation import Part
 
 _NOUNS: Final = {
     stat.S_IFIFO: "a pipe",
@@ -172,10 +173,8 @@ def read_examples(results: Path) -> frozenset[str]:
         raise RecordError(f"{path}: expected the ids of runs: {error}") from error
 
 
-class Baseline(BaseModel):
+class Baseline(Part):
     """A side of a run that others are held against; ``run`` may be the beginning of its id."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     scenario: Annotated[str, Field(min_length=1)]
     testbed: Annotated[str, Field(min_length=1)]
@@ -186,10 +185,8 @@ class Baseline(BaseModel):
     who: str | None = None
 
 
-class _BaselinesFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    baseline: list[Baseline] = []
+class _BaselinesFile(Part):
+    baseline: tuple[Baseline, ...] = Field(default=(), strict=False)
 
 
 def read_baselines(results: Path) -> tuple[Baseline, ...]:

@@ -13,7 +13,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.fields import MOST_RECORD_BYTES, Digest
@@ -23,6 +23,7 @@ from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
 from hybridwatch.records.store.reader import naming, read_file, read_run
+from hybridwatch.scenarios.validation import Part
 from hybridwatch.system.files import create_all, make_folder
 
 VERDICT_SCHEMA: Final = 1
@@ -32,11 +33,7 @@ _ID: Final = 8
 """Characters of a run's id, and of a digest in a name."""
 
 
-class _VerdictWire(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class SideRef(_VerdictWire):
+class SideRef(Part):
     """Where one side of a report was read; paths outside of the results folder are absolute.
 
     The digest is of the record, which holds that of the file of answers.
@@ -48,7 +45,7 @@ class SideRef(_VerdictWire):
     sha256: Digest
 
 
-class StoredVerdict(_VerdictWire):
+class StoredVerdict(Part):
     """A report, as ``compare --json`` prints it, with all that it was made from.
 
     ``parameters`` are the numbers that rules use and no record holds.
