@@ -6,8 +6,16 @@ from typing import Final, TypeAlias
 from hybridwatch.analysis.change_review import Blindness, BlindSpot
 from hybridwatch.analysis.compare import COUNT_BAND
 from hybridwatch.analysis.power import ENOUGH
-from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
-from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
+from hybridwatch.analysis.verdict import (
+    Comparison,
+    Design,
+    LoadPoint,
+    Report,
+    SideCurve,
+    Spread,
+    Tradeoff,
+    Verdict,
+)
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
 from hybridwatch.metrics import Kind

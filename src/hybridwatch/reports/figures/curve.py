@@ -7,7 +7,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from hybridwatch.analysis.growth import LEAST, compute_shares, without_line
-from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread
+from hybridwatch.analysis.verdict import LoadPoint, SideCurve, Spread
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.metrics import Unit
 from hybridwatch.records.store.profiles import Passes
