@@ -153,7 +153,7 @@ def a_line(days, history=NOTHING) -> Line:
 
 
 def lines_drawn(line: Line, *, over_releases: bool = False) -> Drawn:
-    figure = figure_lines([line], METRIC, over_releases=over_releases)
+    figure = figure_lines([replace(line, over_releases=over_releases)], METRIC)
     told: Drawn = json.loads(figure.to_json())
     return told
 
@@ -248,10 +248,10 @@ def heirs(old_level: float) -> tuple[Line, Line]:
 
 def test_a_definition_that_ended_does_not_squeeze_its_heir() -> None:
     old, new = heirs(7.0)
-    layout = figure_lines([new, old], METRIC, over_releases=False).layout
+    layout = figure_lines([new, old], METRIC).layout
     low, high = layout.yaxis.range
     assert low < 0.09 < 0.21 < high < 0.25
     assert layout.xaxis.range[0] > f"{old.levels['started_at'].max():%Y-%m-%d}"
-    near = figure_lines([*heirs(0.15)], METRIC, over_releases=False).layout
+    near = figure_lines([*heirs(0.15)], METRIC).layout
     assert near.yaxis.range is None, "beside it both are seen"
     assert near.xaxis.range[0] < f"{old.levels['started_at'].max():%Y-%m-%d}"

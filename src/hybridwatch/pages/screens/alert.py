@@ -267,7 +267,7 @@ def history_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
         settings=source.index.settings(subject.scenario),
         machines=machines,
     )
-    chart = build_chart(charted, lines, subject.scenario, over_releases=over_releases)
+    chart = build_chart(charted, lines, subject.scenario)
     chart = with_machine(chart, machines)
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
