@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybridwatch.analysis.tradeoff import Tradeoff
-from hybridwatch.analysis.verdict import Report
+from hybridwatch.analysis.verdict import Report, Tradeoff
 from hybridwatch.metrics import CURVE_AREA, DUET_CURVE_AREA
 from hybridwatch.records.readings import compute_area, list_places
 from hybridwatch.records.run import Clock, Curve, Run, Trial

@@ -10,7 +10,7 @@ caused into one summary (mozilla/treeherder, ``perf/alerts.py``).
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
@@ -26,13 +26,11 @@ from hybridwatch.analysis.alert_decisions import (
 )
 from hybridwatch.analysis.alert_timeline import (
     CONTROL,
-    AlertSubject,
     RunVerdict,
     Timeline,
-    Transition,
     area_for,
 )
-from hybridwatch.analysis.cause import Area, Cause, CausePart
+from hybridwatch.analysis.cause import Area, CausePart
 from hybridwatch.analysis.policy import Action
 
 _GREW: Final = 2.0
@@ -71,48 +69,17 @@ class Since(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Timeline):
     """Bad news about one subject, and what became of it; ``muted_until`` if its status is muted."""
 
-    timeline: Timeline
     status: Status
     decisions: Decisions
     muted_until: datetime | None = None
 
     @property
-    def subject(self) -> AlertSubject:
-        """What it is about."""
-        return self.timeline.subject
-
-    @property
-    def cause(self) -> Cause:
-        """What is bad, the metric to name first; once it is resolved, what was bad last."""
-        return self.timeline.cause
-
-    @property
     def rank(self) -> Action:
         """``BLOCK``, or ``WARN`` for the lower rank."""
         return self.cause.action
-
-    @property
-    def bad(self) -> RunVerdict:
-        """The newest run that was bad."""
-        return self.timeline.bad
-
-    @property
-    def newest(self) -> RunVerdict:
-        """The newest run of any kind."""
-        return self.timeline.newest
-
-    @property
-    def transitions(self) -> tuple[Transition, ...]:
-        """How it opened, resolved and reopened; never empty."""
-        return self.timeline.transitions
-
-    @property
-    def opened_by(self) -> RunVerdict:
-        """The run that opened it last."""
-        return self.timeline.opened_by
 
     @property
     def seen(self) -> Seen:
@@ -124,7 +91,7 @@ class Alert:
 
 def since(alert: Alert, seen: Seen) -> Since:
     """Say what became of an unresolved alert since a person saw it; ``seen`` has its ``parts``."""
-    after = list(_after(seen, alert.timeline))
+    after = list(_after(seen, alert))
     if any(one.recovers for one in after):
         return Since.BACK
     known = {part.key for part in seen.parts}
@@ -151,6 +118,12 @@ def answered(
     return tuple(sorted(alerts, key=_urgency))
 
 
+def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
+    parts = {one.name: getattr(timeline, one.name) for one in fields(Timeline)}
+    status, until = _status(timeline, decisions, now)
+    return Alert(**parts, status=status, decisions=decisions, muted_until=until)
+
+
 def _decisions(timeline: Timeline, decided: Mapping[str, Decisions]) -> Decisions:
     if not decided:
         return UNDECIDED
@@ -168,25 +141,26 @@ def _of_metrics(timeline: Timeline, decided: Mapping[str, Decisions]) -> Iterato
                 yield replace(entry, seen=replace(entry.seen, parts=(part,)))
 
 
-def _alert(timeline: Timeline, decisions: Decisions, now: datetime) -> Alert:
+def _status(
+    timeline: Timeline, decisions: Decisions, now: datetime
+) -> tuple[Status, datetime | None]:
     if timeline.is_over and not _is_doubted(timeline, decisions):
-        status = Status.NOT_REPEATED if timeline.is_not_repeated else Status.RESOLVED
-        return Alert(timeline, status, decisions)
+        return Status.NOT_REPEATED if timeline.is_not_repeated else Status.RESOLVED, None
     stopping = [part for part in timeline.cause.parts if part.action is Action.BLOCK]
     needed = stopping or timeline.cause.parts
     answers = {_answer(part, timeline, decisions) for part in needed}
     if answers <= CLOSING:
-        return Alert(timeline, Status.CLOSED, decisions)
+        return Status.CLOSED, None
     silences = [decisions.about(p.metric, p.statistic).muted_until(now) for p in needed]
     ends = [until for until in silences if until is not None]
     if len(ends) == len(silences):
-        return Alert(timeline, Status.MUTED, decisions, min(ends))
+        return Status.MUTED, min(ends)
     if None not in answers:
-        return Alert(timeline, Status.ACKNOWLEDGED, decisions)
+        return Status.ACKNOWLEDGED, None
     answer = decisions.answer
     is_requested = answer is not None and answer.decision.action is TriageAction.REOPEN
     is_known = timeline.subject.compares_releases and not is_requested
-    return Alert(timeline, Status.RELEASE if is_known else Status.OPEN, decisions)
+    return Status.RELEASE if is_known else Status.OPEN, None
 
 
 def _answer(part: CausePart, timeline: Timeline, decisions: Decisions) -> TriageAction | None:

@@ -28,11 +28,22 @@ LEAST_MARGIN: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class BlindSpot:
-    """A comparison that can stop a change and could not have seen one."""
+class GatedComparison:
+    """A comparison, where it stands, and what the gate does about it."""
 
     report: Report
     comparison: Comparison
+    action: Action
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the gate does anything about it."""
+        return self.action is not Action.WATCH
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is an improvement."""
+        return self.comparison.verdict is Verdict.IMPROVEMENT
 
     @property
     def reach(self) -> float | None:
@@ -42,13 +53,13 @@ class BlindSpot:
 
 @dataclass(frozen=True, slots=True)
 class Blindness:
-    """All blind spots of a change, the worst last; those that would have seen no change at the end.
+    """What can stop a change and could not have seen one, the worst last, without reach at the end.
 
     ``of`` counts the timed or counted comparisons that can stop a change, the settled ones
     included.
     """
 
-    spots: tuple[BlindSpot, ...]
+    spots: tuple[GatedComparison, ...]
     of: int
 
     @property
@@ -62,7 +73,7 @@ class Blindness:
 def find_blindness(reports: tuple[Report, ...], policy: Policy, beyond: float = FAR) -> Blindness:
     """Find the comparisons that can stop a change and see none of ``beyond`` times the margin."""
     stopping = [
-        BlindSpot(report, comparison)
+        GatedComparison(report, comparison, Action.BLOCK)
         for report in reports
         for comparison in _stopping(report, policy)
     ]
@@ -131,25 +142,6 @@ class Absent:
         if not self.scenario:
             return f"testbed {self.testbed}"
         return f"{self.scenario} on {self.testbed}" if self.testbed else self.scenario
-
-
-@dataclass(frozen=True, slots=True)
-class GatedComparison:
-    """A comparison, and where it stands."""
-
-    report: Report
-    comparison: Comparison
-    action: Action
-
-    @property
-    def is_bad(self) -> bool:
-        """Whether the gate does anything about it."""
-        return self.action is not Action.WATCH
-
-    @property
-    def is_better(self) -> bool:
-        """Whether it is an improvement."""
-        return self.comparison.verdict is Verdict.IMPROVEMENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Detection: was the bug of a known-bad control caught, and was the healthy engine clean?
 
 The bug is *caught* when a broken contract or lost answers distinguish its engine from the healthy
-times differ by chance. The healthy engine is *clean* when it broke no contract and got as many
+one; times differ by chance. The healthy engine is *clean* when it broke no contract and got as many
 answers right as its scenario expects. ``hybridwatch controls`` is stricter: it measures again and
 wants the contract broken under every seed.
 """

@@ -106,7 +106,11 @@ def about_pair(pair: Pair, draft: Comparison) -> Iterator[str]:
         )
     yield from _about_unsupported(pair)
     if all(side.summary is not None for side in pair.sides):
-        yield from _about_trials(pair)
+        yield from about_failures(pair)
+        if pair.subject.metric.kind.has_noise and not pair.repeats:
+            yield from _about_few(pair)
+            if not pair.subject.metric.is_of_start:  # one block of each start has a value
+                yield from _about_blocks(pair.blocks)
 
 
 def _about_setting(pair: Pair) -> Iterator[str]:
@@ -181,14 +185,6 @@ def _about_unsupported(pair: Pair) -> Iterator[str]:
                 f"The probe does not support the engine of the {name} ({len(reasons)} of "
                 f"{len(trials)} trials): {reasons[0]}."
             )
-
-
-def _about_trials(pair: Pair) -> Iterator[str]:
-    yield from about_failures(pair)
-    if pair.subject.metric.kind.has_noise and not pair.repeats:
-        yield from _about_few(pair)
-        if not pair.subject.metric.is_of_start:  # one block of each start has a value
-            yield from _about_blocks(pair.blocks)
 
 
 def _about_few(pair: Pair) -> Iterator[str]:

@@ -178,11 +178,6 @@ def _kernel_spread(left: Sequence[Trial], right: Sequence[Trial], *, in_turn: bo
 
 
 def _about_gpus(trials: Sequence[Trial]) -> Iterator[str]:
-    yield from _throttling(trials)
-    yield from _sharing(trials)
-
-
-def _throttling(trials: Sequence[Trial]) -> Iterator[str]:
     seen = [_reasons(trial.surroundings) for trial in trials if trial.surroundings is not None]
     hit = [reasons for reasons in seen if reasons]
     if hit:
@@ -192,13 +187,6 @@ def _throttling(trials: Sequence[Trial]) -> Iterator[str]:
             "its speed then is not the engine's; see to cooling and power, and repeat."
         )
 
-
-def _reasons(seen: MachineState) -> set[str]:
-    per_gpu = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
-    return {reason for reasons in per_gpu for reason in reasons.keys() & _SAVING_ITSELF.keys()}
-
-
-def _sharing(trials: Sequence[Trial]) -> Iterator[str]:
     around = [trial.surroundings.gpus for trial in trials if trial.surroundings is not None]
     most = [max((gpu.others_bytes or 0 for gpu in gpus), default=0) for gpus in around]
     shared = [size for size in most if size > _OTHERS_BYTES]
@@ -207,6 +195,11 @@ def _sharing(trials: Sequence[Trial]) -> Iterator[str]:
             f"The GPU was shared in {len(shared)} of {len(trials)} trials: other processes held up "
             f"to {max(shared) / 1024**3:.1f} GiB of its memory; repeat where nobody else computes."
         )
+
+
+def _reasons(seen: MachineState) -> set[str]:
+    per_gpu = (gpu.throttled for gpu in seen.gpus if gpu.throttled is not None)
+    return {reason for reasons in per_gpu for reason in reasons.keys() & _SAVING_ITSELF.keys()}
 
 
 def _slowest(clocks: Iterable[float | None]) -> float | None:

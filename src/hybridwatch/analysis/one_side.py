@@ -1,12 +1,13 @@
 """One side of a comparison: a build of a run, with its trials."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hybridwatch.analysis.verdict import Side
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.identity import EngineBuild
 from hybridwatch.records.role import Role, name_role
-from hybridwatch.records.run import Phase, Run, Trial
+from hybridwatch.records.run import Phase, Run, Sample, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,9 @@ class OneSide:
     run: Run
     index: int
     _trials: dict[Phase, tuple[Trial, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _samples: dict[Phase, dict[str, list[tuple[int, Sample]]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -41,6 +45,15 @@ class OneSide:
             mine = (trial for trial in self.run.measured(self.index) if trial.phase is phase)
             self._trials[phase] = tuple(mine)
         return self._trials[phase]
+
+    def samples(self, phase: Phase, metric: str) -> Sequence[tuple[int, Sample]]:
+        """Give the samples of a metric in the trials of a phase that count, with their indices."""
+        if phase not in self._samples:  # once for all metrics, of which there may be thousands
+            found = self._samples.setdefault(phase, {})
+            for trial in self.trials(phase):
+                for sample in trial.samples:
+                    found.setdefault(sample.metric, []).append((trial.index, sample))
+        return self._samples[phase].get(metric, ())
 
     def planned(self, phase: Phase) -> tuple[Trial, ...]:
         """Give the trials of a phase that were meant to count, failed ones too, in their order."""

@@ -8,7 +8,6 @@ A, form blocks: the k-th planned trial of each, whose ratio is free of what the 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import median
 from types import MappingProxyType
 from typing import Final
@@ -44,13 +43,6 @@ _REDUCERS: Final[Mapping[str, Callable[[list[float]], float]]] = MappingProxyTyp
 )
 
 
-_MANY: Final = 100
-"""Samples of a trial from which on they are looked up: an ingested trial may have thousands, of as
-many metrics, and each metric would go through all."""
-_KEPT: Final = 128
-"""Such trials whose samples are kept by metric."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReducedSide:
     """One side of a subject, one number per trial.
@@ -80,14 +72,19 @@ class ReducedSide:
 def reduce_side(side: OneSide, subject: Subject, name: str = "") -> ReducedSide:
     """Reduce every counting trial of a side that has a value of the metric to one number."""
     trials = side.trials(subject.phase)
-    series = [(trial.index, found) for trial in trials if (found := _values(trial, subject))]
-    whole = [(index, values) for index, values in series if all(map(math.isfinite, values))]
+    samples = side.samples(subject.phase, subject.metric.id)
+    series: dict[int, list[float]] = {}
+    for index, sample in samples:
+        # A value that came reduced stands for its own statistic only.
+        if sample.values and sample.statistic in {None, subject.statistic}:
+            series.setdefault(index, []).extend(sample.values)
+    whole = [(index, values) for index, values in series.items() if all(map(math.isfinite, values))]
     reducer = _REDUCERS[subject.statistic]
     by_trial = {index: reducer(values) for index, values in whole}
     # A comparison looks at documents; what has a history is each trial's share of right ones.
     documents = whole[0][1] if whole and subject.metric.kind is Kind.PROPORTION else None
     values = tuple(by_trial.values() if documents is None else documents)
-    interval = _interval(trials, subject) if len(values) == 1 else None
+    interval = _interval((one for _, one in samples), subject) if len(values) == 1 else None
     return ReducedSide(
         name=name,
         side=side,
@@ -114,50 +111,13 @@ def _compute_summary(metric: Metric, values: Sequence[float]) -> Summary | None:
             return Summary(float(np.median(values)), tuple(values))
 
 
-def _interval(trials: Iterable[Trial], subject: Subject) -> Interval | None:
-    metric = subject.metric
+def _interval(samples: Iterable[Sample], subject: Subject) -> Interval | None:
     found = (
         Interval(*one.interval, KEPT_CONFIDENCE)
-        for trial in trials
-        for one in _samples(trial, metric.id)
-        if one.metric == metric.id and one.interval and min(*one.interval, *one.values) > 0
+        for one in samples
+        if one.interval and min(*one.interval, *one.values) > 0
     )
-    return next(found, None) if subject.statistic == metric.kind.statistic else None
-
-
-def _values(trial: Trial, subject: Subject) -> list[float]:
-    # A value that came reduced stands for its own statistic only.
-    return [
-        value
-        for sample in _samples(trial, subject.metric.id)
-        if sample.metric == subject.metric.id and sample.statistic in {None, subject.statistic}
-        for value in sample.values
-    ]
-
-
-def _samples(trial: Trial, metric: str) -> Sequence[Sample]:
-    if len(trial.samples) < _MANY:
-        return trial.samples
-    return _by_metric(_Itself(trial)).get(metric, ())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Itself:
-    trial: Trial
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other.trial is self.trial
-
-    def __hash__(self) -> int:
-        return id(self.trial)
-
-
-@lru_cache(maxsize=_KEPT)
-def _by_metric(itself: _Itself) -> Mapping[str, Sequence[Sample]]:
-    found: dict[str, list[Sample]] = {}
-    for sample in itself.trial.samples:
-        found.setdefault(sample.metric, []).append(sample)
-    return found
+    return next(found, None) if subject.statistic == subject.metric.kind.statistic else None
 
 
 @dataclass(frozen=True, slots=True)

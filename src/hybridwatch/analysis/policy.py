@@ -28,15 +28,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for some metrics (ids, ``*`` for any characters) in some scenarios.
-
-    Attributes:
-        scenarios: A scenario's id, a group such as ``smoke``, or ``*``.
-        margin: In place of the metric's own margin and bound of relevance.
-        known: Why it is accepted for now that what the scenario expects is broken, such as
-            ``vllm#45414``: such a comparison warns in place of blocking, and names this. A
-            regression does as ``action`` says. Empty where nothing broken is accepted.
-    """
+    """What holds for some metrics in some scenarios; ``ci/gate.toml`` says what each key means."""
 
     metric: str
     scenarios: str = ANY
@@ -66,16 +58,7 @@ class AlertBisect:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All rules of a gate, of which the first that fits decides.
-
-    Attributes:
-        expected: Ids and groups of the scenarios that must have been measured; without any,
-            everything that was measured recently must be measured again.
-        max_age_days: How old a record may be when a folder is judged; an older one is missing.
-        testbeds: Ids of the testbeds that must measure, ``*`` for any characters; without any,
-            those that measured recently.
-        bisect: What is searched when an alert is confirmed; ``None`` for nothing.
-    """
+    """All rules of a gate, of which the first that fits decides; ``ci/gate.toml`` has the keys."""
 
     rules: tuple[Rule, ...] = ()
     expected: tuple[str, ...] = ()

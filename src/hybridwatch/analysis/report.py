@@ -5,7 +5,7 @@ no baseline, so a side alone is judged by what its scenario expects, too; times 
 """
 
 from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Final
@@ -16,15 +16,23 @@ from hybridwatch.analysis.compare import compare, compare_tokens, effect_between
 from hybridwatch.analysis.crossing import tradeoff_between
 from hybridwatch.analysis.difference import differences_between, find_failed_trials
 from hybridwatch.analysis.doubt import about_breach, obstacles
-from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, build_families, judge_together
+from hybridwatch.analysis.gate import consequence
+from hybridwatch.analysis.judge import (
+    FALSE_DISCOVERY_RATE,
+    FIRST_LEVEL,
+    build_families,
+    judge_together,
+)
 from hybridwatch.analysis.one_side import OneSide, list_sides, role_between, split_looks
 from hybridwatch.analysis.pair import Pair, build_pair, summarize
-from hybridwatch.analysis.policy import STRICT, Policy
+from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import Noise
 from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import Subject, find_phase, list_subjects, place_of
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
+from hybridwatch.analysis.wording import numbers
+from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, Kind, Metric, find_metric
 from hybridwatch.records.identity import Expected
@@ -272,3 +280,28 @@ def _compare_looks(
         [compare(build_pair(one, *list_sides(look))) for one in timed] for look in looks
     )
     return first, second
+
+
+def find_reason(run: Run, policies: Iterable[Policy] = (STRICT,)) -> str:
+    """Say which time, rate or count of a whole run of two builds is to be measured again.
+
+    Of the reports on an unchanged engine 1 in 20 is red by chance, so of nights with six scenarios
+    every fourth; a change counts only if trials on new engines show it too (``analysis/judge.py``).
+    Empty where none is a change of a first look, by any of the policies, or where something else is
+    bad news that stops: to measure again would change nothing.
+    """
+    for policy in policies:
+        report = report_between(*list_sides(run), Terms(level=FIRST_LEVEL, policy=policy))
+        changed = [
+            one
+            for one in report.comparisons
+            if one.verdict in {Verdict.REGRESSION, Verdict.IMPROVEMENT}
+            and one.metric.kind.has_noise
+            and one.p_value is not None
+        ]
+        others = (consequence(c, report, policy) for c in report.comparisons if c not in changed)
+        if changed and not report.failures and Action.BLOCK not in others:
+            clearest = min(changed, key=lambda one: one.p_adjusted or 0.0)
+            word = "worse" if clearest.verdict is Verdict.REGRESSION else "better"
+            return f"{name_of(clearest)} {numbers.change(clearest)} ({word})"
+    return ""

@@ -1,19 +1,21 @@
-"""The outcome of a comparison; the only types that reports and pages need to know.
+"""The outcome of a comparison, two curves included; the only types that reports and pages know.
 
 ``compare`` and ``report`` fill these; nothing here computes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Final
+from itertools import pairwise
+from typing import Annotated, Final, Literal
 
-from hybridwatch.analysis.tradeoff import Tradeoff
+from pydantic import Field, WithJsonSchema
+
 from hybridwatch.metrics import Metric
 from hybridwatch.records.identity import EngineBuild, ScenarioRef, Testbed
 from hybridwatch.records.role import Role
-from hybridwatch.records.run import Answer, InterimAnalyses, Phase
+from hybridwatch.records.run import Answer, Clock, InterimAnalyses, Phase
 
 _REPEATS: Final = 3
 """Trials a side from which on a count is taken to repeat."""
@@ -134,18 +136,10 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class TokenChange:
-    """A request that two sides answer with different tokens.
+    """A request that two sides answer with different tokens; ``docs/json.md`` has the fields.
 
-    Attributes:
-        trial: Number of the contract trial, whose tokens are greedy, on its side, from 0.
-        request: Place of the request in the trial, from 0.
-        position: Place of the first token that differs, from 0.
-        baseline: Id of the baseline's token there; ``None`` when its answer is at its end.
-        baseline_logprob: Logarithm of the probability of the baseline's token; ``None`` when the
-            engine kept it to itself.
-        baseline_gap: How far the contender's token lies behind on the baseline, nats; ``None`` when
-            that is not known to be near.
-        contender_gap: How far the baseline's token lies behind on the contender.
+    A token is ``None`` where its side's answer is at its end, a logprob where the engine kept it to
+    itself, a gap where it is not known to be near.
     """
 
     trial: int
@@ -164,7 +158,6 @@ class Comparison:
     """One metric, one statistic, baseline against contender; ``docs/json.md`` explains the fields.
 
     Attributes:
-        baseline: ``None`` when that side has no value; so is ``contender``.
         effect: ``None`` when a side is missing or the baseline is 0.
         p_value: Before adjustment; of accuracy and within blocks one-sided in the direction seen,
             else two-sided; ``None`` for exact metrics.
@@ -280,17 +273,96 @@ class FailedTrial:
         return f"{self.side}, {self.phase.value} trial {self.index}"
 
 
+Better = Literal["baseline", "contender"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A number of each trial: the median, and the middle four fifths of them."""
+
+    middle: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """What a side gave under one load, over its trials; units are those of ``docs/json.md``.
+
+    ``load`` counts requests in flight, or that arrive per second. ``goodput`` is ``None`` without
+    an objective, ``joules_per_token`` where no driver counts energy.
+    """
+
+    load: Annotated[int | float, WithJsonSchema({"type": "number"})]
+    interactivity: Spread
+    throughput: Spread
+    goodput: Spread | None
+    joules_per_token: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class SideCurve:
+    """The curve of a side, from the lowest load to the highest; as in ``docs/json.md``.
+
+    ``gpus`` is 0 on a CPU. ``slo`` has the largest seconds of a request that counts as goodput.
+    ``clock`` is whose seconds the rates count.
+    """
+
+    build: str
+    knob: str
+    gpus: int
+    slo: Mapping[str, float]
+    trials: int
+    points: tuple[LoadPoint, ...]
+    # Left out of JSON: verdicts stored before there was another are to be had again to the letter.
+    clock: Annotated[Clock, Field(exclude_if=lambda clock: clock == "wall")] = "wall"
+
+    @property
+    def best_goodput(self) -> LoadPoint | None:
+        """The load under which the most requests keep the objective; ``None`` without one."""
+        stated = [(one, one.goodput.middle) for one in self.points if one.goodput is not None]
+        best = max(stated, key=lambda found: found[1], default=None)
+        return None if best is None else best[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Interactivities, tokens per second, at which one side gives more throughput beyond noise."""
+
+    better: Better
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """Two curves next to each other.
+
+    ``common`` is the lowest and highest interactivity that the median points of both sides reached,
+    if there is such a range. ``stretches`` begin at the lowest.
+    """
+
+    baseline: SideCurve
+    contender: SideCurve
+    common: tuple[float, float] | None
+    stretches: tuple[Stretch, ...] = ()
+
+    @property
+    def crossings(self) -> tuple[tuple[float, float], ...]:
+        """The gaps between stretches of which one side is better each."""
+        return tuple(
+            (before.high, after.low)
+            for before, after in pairwise(self.stretches)
+            if before.better != after.better
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Every comparison between two sides of one scenario; ``docs/json.md`` explains the fields.
 
-    Attributes:
-        tests: How many p-values went through the false-discovery control, of all families.
-        attribution: ``None`` when the output throughput is not said to have changed, or when the
-            trials have no count of engine steps.
-        looks: Set when trials were added until the sides differed or were shown to be the same;
-            the p-values that are held against a level make up for the looks.
-        role: What the run was for that measured both sides; between two runs a comparison.
+    ``attribution`` is ``None`` when the output throughput is not said to have changed, or when the
+    trials have no count of engine steps. ``role`` is of the run; between two a comparison.
     """
 
     scenario: ScenarioRef

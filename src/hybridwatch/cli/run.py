@@ -80,7 +80,7 @@ class RunOptions:
     ``trials`` are timed ones a side, at the first look if there are several; ``line`` is that of
     the last build. Timed trials are spread over ``starts`` of each engine. ``staged`` makes phases
     one after the other of all scenarios, ``second_look`` measures changed times again
-    (``analysis/second_look.py``), and ``profile`` samples at the end what got slower.
+    (``analysis/report.py``), and ``profile`` samples at the end what got slower.
     """
 
     labels: tuple[str, ...]

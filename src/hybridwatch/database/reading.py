@@ -18,8 +18,8 @@ from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.machine_state import machine_doubts
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
+from hybridwatch.analysis.replay import present_tools
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.analysis.subject import list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json

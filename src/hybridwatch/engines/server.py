@@ -20,8 +20,8 @@ import httpx
 from hybridwatch.engines.launch import HOST, Launch
 from hybridwatch.engines.pair_proxy import DECODE, PREFILL
 from hybridwatch.errors import EngineError, LateEngineError
-from hybridwatch.system.guarded import GuardedProcess
-from hybridwatch.system.process_memory import ProcessMemory
+from hybridwatch.system.guarded import GuardedProcess, processor_seconds
+from hybridwatch.system.process_memory import ProcessMemory, forget_peak, read_memory
 from hybridwatch.system.python_command import python_command
 
 _POLL_S: Final = 0.2
@@ -120,15 +120,15 @@ class EngineServer(Stopped):
 
     def processor_seconds(self) -> float:
         """Processor time of the engine, front end included, since it began."""
-        return self._process.processor_seconds()
+        return processor_seconds(self._process.pid)
 
     def read_memory(self) -> ProcessMemory | None:
         """What its processes hold, front end included; ``None`` where that cannot be read."""
-        return self._process.read_memory()
+        return read_memory(self._process.pid)
 
     def forget_peak(self) -> None:
         """Let the peak of its processes' memory begin again."""
-        self._process.forget_peak()
+        forget_peak(self._process.pid)
 
     def is_well(self) -> bool:
         """Whether it answers its health check."""

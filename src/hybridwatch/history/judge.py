@@ -22,9 +22,9 @@ from hybridwatch.analysis.replay import (
     deviations_between,
     list_parameters,
     noise_in,
+    present_tools,
 )
 from hybridwatch.analysis.report import Terms, report_between
-from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.analysis.run_noise import REMEMBERED, Noise, noise_between
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.report_json import to_json

@@ -68,6 +68,7 @@ class Line:
     levels: pd.DataFrame
     points: pd.DataFrame
     history: History
+    over_releases: bool = False
     breaks: tuple["Break", ...] = ()
 
     @property
@@ -87,7 +88,9 @@ class Line:
 
     @property
     def pieces(self) -> list[slice]:
-        """Stretches of runs in time between which none is missing: what a line may join."""
+        """Stretches that a line may join: runs over releases, or in time, none of them missing."""
+        if self.over_releases:
+            return [slice(0, len(self.levels))]
         moments = self.levels["started_at"].dt.tz_localize(None).to_numpy("datetime64[s]")
         waits = np.diff(moments)
         if not waits.size:
@@ -173,7 +176,10 @@ def build_lines(
     count = levels["n"].to_numpy(np.int64)
     trials = np.split(points["value"].to_numpy(), np.cumsum(count)[:-1])
     lines = [
-        _line(name, order, placed, drawn, metric, [trials[at] for at in order], machines)
+        replace(
+            _line(name, order, placed, drawn, metric, [trials[at] for at in order], machines),
+            over_releases=over_releases,
+        )
         for name, order in chosen
     ]
     return _with_definitions(lines, levels, settings) if len(np.unique(digests)) > 1 else lines
@@ -195,7 +201,8 @@ def compute_medians(
     levels = levels[levels["digest"] == levels["digest"].iloc[-1]]
     order = np.argsort(_places(levels, over_releases=over_releases), kind="stable")[-newest:]
     ordered = levels.iloc[order]
-    yield Line(name, "", ordered, pd.DataFrame(), _examined(ordered, metric, machines))
+    history = _examined(ordered, metric, machines)
+    yield Line(name, "", ordered, pd.DataFrame(), history, over_releases)
 
 
 def find_verdict(point: ChangePoint, metric: Metric) -> Verdict:

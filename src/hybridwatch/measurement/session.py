@@ -41,7 +41,7 @@ from hybridwatch.records.fields import LONGEST_LOG, LONGEST_TEXT
 from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
 from hybridwatch.records.role import side_names
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
-from hybridwatch.scenarios.load import ref_fields
+from hybridwatch.scenarios.load import digest
 from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.stopping import require_wanted
 
@@ -248,13 +248,14 @@ class Session:
         return replace(self._run, finished_at=datetime.now(UTC))
 
     def _begun(self, builds: tuple[EngineBuild, ...]) -> Run:
-        expect = self.request.scenario.expect
+        scenario = self.request.scenario
+        expect = scenario.expect
         return Run(
             id=secrets.token_hex(4),
             started_at=self._started,
             finished_at=self._started,
             harness=harness_identity(),
-            scenario=ScenarioRef(**ref_fields(self.request.scenario)),
+            scenario=ScenarioRef(scenario.id, scenario.version, digest(scenario), scenario.fix),
             testbed=self._testbed,
             builds=builds,
             trials=self.request.made,

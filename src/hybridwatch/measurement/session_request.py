@@ -61,7 +61,7 @@ class SessionRequest:
         missing: Rounds to add to the planned performance trials; without a budget. It may look at
             the machine, never at results: rounds until a number is as wished prove nothing.
         again: Why a whole run of two sides is measured again, if so; without a budget. It may look
-            at the results: both looks must then say the same (``analysis/second_look.py``).
+            at the results: both looks must then say the same (``analysis/report.py``).
         earlier: A stopped run of the same, whose whole rounds need not be made again.
         known_bad: Whether the contender is expected to fail, as a known-bad control.
     """

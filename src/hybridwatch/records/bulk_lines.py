@@ -26,7 +26,7 @@ from hybridwatch.records.fields import (
     build_adapter,
 )
 from hybridwatch.records.json_checks import check_json, check_keys, describe_first_in
-from hybridwatch.records.run import Answer, Curve, Trial
+from hybridwatch.records.run import Answer, Trial
 from hybridwatch.records.trial_parts import Completion
 
 _BLOCK: Final = 2**16
@@ -77,58 +77,44 @@ class BulkOfTrial:
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
-        self.client_result: Mapping[str, Any] | None = None
+        self.client_results: dict[int | None, Mapping[str, Any] | None] = {}
         self.completions: tuple[Completion, ...] = ()
-        self.of_points: dict[int, Mapping[str, Any]] = {}
 
     def add(self, line: BulkLine) -> None:
         """Take one line in."""
         kinds = (line.answer, line.client_result, line.completions)
         if sum(kind is not None for kind in kinds) != 1:
             raise ValueError("expected one of answer, client_result, completions")
-        if line.point is not None:
-            self._add_point(line.point, line)
-            return
+        if line.point is not None and line.client_result is None:
+            raise ValueError("expected client_result next to point")
         if line.answer is not None:
             self.answers.append(line.answer)
         elif line.completions is not None:
             if self.completions:
                 raise ValueError(f"completions: a second list for trial {line.trial}")
             self.completions = line.completions
-        elif self.client_result is not None:
-            raise ValueError(f"client_result: a second one for trial {line.trial}")
+        elif line.point in self.client_results:
+            point = "" if line.point is None else f"point {line.point} of "
+            raise ValueError(f"client_result: a second one for {point}trial {line.trial}")
         else:
-            self.client_result = line.client_result
-
-    def _add_point(self, point: int, line: BulkLine) -> None:
-        if line.client_result is None:
-            raise ValueError("expected client_result next to point")
-        if point in self.of_points:
-            raise ValueError(f"client_result: a second one for point {point} of trial {line.trial}")
-        self.of_points[point] = line.client_result
+            self.client_results[line.point] = line.client_result
 
     def beside(self, trial: Trial) -> Trial:
         """Give a trial of the record with its lines; ``ValueError`` for one of a missing point."""
-        points = len(trial.curve.points) if trial.curve else 0
-        if stray := [point for point in self.of_points if point >= points]:
+        points, found = trial.curve.points if trial.curve else (), self.client_results
+        if stray := [at for at in found if at is not None and at >= len(points)]:
             raise ValueError(
-                f"client_result: expected a point less than {points} of trial {trial.index}, "
+                f"client_result: expected a point less than {len(points)} of trial {trial.index}, "
                 f"found {stray[0]}"
             )
+        points = tuple(replace(one, client_result=found.get(at)) for at, one in enumerate(points))
         return replace(
             trial,
-            curve=self._with_results(trial.curve) if trial.curve else None,
+            curve=trial.curve and replace(trial.curve, points=points),
             answers=tuple(self.answers),
-            client_result=self.client_result,
+            client_result=found.get(None),
             completions=self.completions,
         )
-
-    def _with_results(self, curve: Curve) -> Curve:
-        points = (
-            replace(one, client_result=self.of_points.get(at))
-            for at, one in enumerate(curve.points)
-        )
-        return replace(curve, points=tuple(points))
 
 
 def read_lines(

@@ -80,12 +80,11 @@ class Encoded:
 class Decoded:
     """A record that was read; its trials have no answers, completions or client results yet.
 
-    ``bulk`` is what it says of the file with these. A record of schema version 1 has no digest.
+    ``bulk`` is what it says of the file with these.
     """
 
     run: Run
     bulk: BulkFile | None
-    has_digest: bool
 
     def whole(self, read: Callable[[str], bytes]) -> Run:
         """Give the run with what lies next to the record, of which ``read`` gives the bytes."""
@@ -158,7 +157,7 @@ def decode_record(record: bytes) -> Decoded:
         raise RecordError(describe_first_in(record, error) + damaged) from error
     _check_sealed(record, whole)
     _check_consistent(whole)
-    return Decoded(whole.run, whole.bulk, whole.sha256 is not None)
+    return Decoded(whole.run, whole.bulk)
 
 
 def _check_size(run: Run, what: str, content: bytes, most: int) -> None:

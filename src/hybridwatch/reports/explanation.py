@@ -57,17 +57,13 @@ _RULES: Final[Mapping[str, str]] = {
 _EFFECTS: Final[Mapping[Design, str]] = {
     Design.EXACT: "difference of the worst trials",
     Design.PAIRED: "typical ratio of the blocks (Hodges and Lehmann 1963)",
-    Design.UNPAIRED: "ratio of the medians",
-    Design.INTERVALS: "ratio of the medians",
-    Design.NONE: "ratio of the medians",
 }
+_MEDIANS: Final = "ratio of the medians"
 _SHARES: Final = "difference of the shares; interval by Tango's score statistic (1998)"
 _SAMENESS: Final[Mapping[Design, str]] = {
-    Design.EXACT: "",
     Design.PAIRED: "two one-sided signed-rank tests of the blocks (Schuirmann 1987; Wellek 2010)",
     Design.UNPAIRED: "two one-sided rank tests of the trials (Schuirmann 1987; Wellek 2010)",
     Design.INTERVALS: "two one-sided normal tests (Schuirmann 1987)",
-    Design.NONE: "",
 }
 _SAME_SHARES: Final = "two one-sided score tests (Schuirmann 1987; Tango 1998)"
 _SENTENCES: Final = 6
@@ -179,7 +175,7 @@ def _rule(comparison: Comparison) -> Iterator[Row]:
     if comparison.effect is not None:
         repeated = comparison.design is Design.EXACT and comparison.metric.kind is not Kind.EXACT
         design = Design.UNPAIRED if repeated else comparison.design
-        yield "effect", _SHARES if shares else _EFFECTS[design]
+        yield "effect", _SHARES if shares else _EFFECTS.get(design, _MEDIANS)
     if comparison.equivalence_p is not None:
         yield "sameness", _SAME_SHARES if shares else _SAMENESS[comparison.design]
     if comparison.p_value is not None:

@@ -151,8 +151,7 @@ def _aged(report: Report, findings: ChangeReview) -> dict[str, Any]:
 
 def _absent(absent: Absent) -> dict[str, Any]:
     return {
-        "scenario": absent.scenario,
-        "reason": absent.reason,
+        **asdict(absent),
         "testbed": absent.testbed or None,
         "started_at": _time(absent.started_at),
         "run_id": absent.run_id or None,

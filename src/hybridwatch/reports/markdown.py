@@ -146,13 +146,7 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _listed(items: Sequence[str]) -> str:
-    return "\n".join(as_list(items, _SHOWN_LINES))
-
-
-def as_list(items: Sequence[str], most: int) -> list[str]:
-    """Keep the first items of a list in Markdown, and count the others in a last one."""
-    more = len(items) - most
-    return [*items[:most], *([f"- and {more} more"] if more > 0 else [])]
+    return "\n".join(sentence.with_rest(items, _SHOWN_LINES, "- and "))
 
 
 def _footer(report: Report) -> str:
@@ -316,9 +310,7 @@ def _lost(cause: Cause) -> Iterator[str]:
         compared = part.comparison
         known = compared and compared.baseline and format_centers(compared)[0]
         named.setdefault(part.metric, f"{part.metric} (was {known})" if known else part.metric)
-    yield from list(named.values())[:_NAMED]
-    if len(named) > _NAMED:
-        yield f"{len(named) - _NAMED} more"
+    yield from sentence.with_rest(list(named.values()), _NAMED, "")
 
 
 def _causes_table(found: Sequence[Found], *, many: bool) -> str:

@@ -21,7 +21,6 @@ from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import Page, TextPart, cut_page, escape, fenced, in_html, one_line
 from hybridwatch.reports.markdown import (
-    as_list,
     code,
     first_death,
     folded,
@@ -320,7 +319,7 @@ def _first_run(absent: Absent, reports: Sequence[Report]) -> str:
 def _measured(reports: Sequence[Report], *, many: bool) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for report in reports:
-        lines = (_sides(report), *as_list(render_differences(report), _LINES))
+        lines = (_sides(report), *with_rest(render_differences(report), _LINES, "- and "))
         groups.setdefault(lines, []).append(report.scenario.id)
     paragraphs = []
     for (sides, *differences), scenarios in groups.items():

@@ -3,11 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from hybridwatch.analysis.change_review import Blindness, BlindSpot
+from hybridwatch.analysis.change_review import Blindness, GatedComparison
 from hybridwatch.analysis.compare import COUNT_BAND
 from hybridwatch.analysis.power import ENOUGH
-from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
-from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
+from hybridwatch.analysis.verdict import (
+    Comparison,
+    Design,
+    LoadPoint,
+    Report,
+    SideCurve,
+    Spread,
+    Tradeoff,
+    Verdict,
+)
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
 from hybridwatch.metrics import Kind
@@ -53,11 +61,11 @@ def settling(blindness: Blindness) -> str:
     return f"about {needed} trials a side, or a quieter machine"
 
 
-def _reach(spot: BlindSpot) -> str:
+def _reach(spot: GatedComparison) -> str:
     return numbers.size(spot.comparison, spot.reach or 0.0)
 
 
-def _name(spot: BlindSpot, place_of: PlaceOf | None) -> str:
+def _name(spot: GatedComparison, place_of: PlaceOf | None) -> str:
     place = f" ({place_of(spot.report)})" if place_of else ""
     return f"{name_of(spot.comparison).removesuffix(' median')}{place}"
 

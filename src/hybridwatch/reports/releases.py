@@ -54,15 +54,7 @@ class CellState(StrEnum):
 
 
 class ReleaseCell(JournalEntry):
-    """What became of a scenario on a release's model runner, as released.
-
-    Attributes:
-        scenario_digest: Of the work that the engine got.
-        broken: Metric to the worst value, of those that are not as expected; ``None`` without one.
-        detail: First cause of a failure, or why it does not apply, in one line.
-        measured_at: UTC.
-        revision: Commit of hybridwatch, None outside a checkout.
-    """
+    """What became of a scenario on a release's model runner; ``results/README.md`` has the keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -89,12 +81,7 @@ class ReleaseCell(JournalEntry):
 
 
 class Reason(Part):
-    """Why something is wrong, with patterns (``*``) of where.
-
-    ``metrics`` may be ``failed_trial``; ``says`` is what a failure's first cause contains;
-    ``finding`` is a number in ``docs/findings.md``; ``upstream`` an issue or pull request, and what
-    became of it.
-    """
+    """Why something is wrong, and patterns (``*``) of where; ``results/README.md`` has the keys."""
 
     scenarios: _Patterns
     metrics: _Patterns

@@ -286,10 +286,10 @@ def tally(verdicts: Iterable[Verdict]) -> str:
     )
 
 
-def with_rest(items: Sequence[str], most: int) -> list[str]:
+def with_rest(items: Sequence[str], most: int, lead: str = "and ") -> list[str]:
     """Keep the first, and count the others in a last one: ``and 3 more``."""
     more = len(items) - most
-    return [*items[:most], *([f"and {more} more"] if more > 0 else [])]
+    return [*items[:most], *([f"{lead}{more} more"] if more > 0 else [])]
 
 
 def render_flips(report: Report) -> Iterator[tuple[Metric, tuple[Flip, ...]]]:
@@ -366,5 +366,4 @@ def _reading(comparison: Comparison) -> str:
 
 
 def _some(items: Sequence[str], most: int = _NAMED_CONTROLS) -> str:
-    more = len(items) - most
-    return ", ".join([*items[:most], *([f"{more} more"] if more > 0 else [])])
+    return ", ".join(with_rest(items, most, ""))

@@ -52,14 +52,9 @@ _WIDE: Final = 120
 """From this many columns on the two sides stand side by side, below it one over the other."""
 
 
-def render_table(report: Report, width: int) -> RenderableType:
-    """Lay a report out for a rich console; texts of records are never read as markup."""
-    return Group(*_parts(report, wide=width >= _WIDE))
-
-
 def print_table(report: Report, console: Console) -> None:
     """Print a report; lines may be wrapped to the console's width, never cut."""
-    console.print(render_table(report, console.width))
+    console.print(Group(*_parts(report, wide=console.width >= _WIDE)))
 
 
 def print_values(run: Run, console: Console) -> None:

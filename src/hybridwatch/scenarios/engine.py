@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from hybridwatch.scenarios.pattern import MAX_RANKS
 from hybridwatch.scenarios.validation import (
@@ -14,7 +14,6 @@ from hybridwatch.scenarios.validation import (
     Part,
     Tokens,
     quoted,
-    refuse,
 )
 
 _OF_PARTS: Final = frozenset({"PIECEWISE", "FULL_AND_PIECEWISE"})
@@ -27,13 +26,8 @@ _StateType = Literal["float32", "float16", "bfloat16"]
 class Speculation(Part):
     """Which tokens are proposed to the engine ahead of time (vLLM's ``speculative_config``).
 
-    Attributes:
-        method: ``ngram``: what followed the last tokens earlier in the text. ``mtp``: layers that
-            the target itself has for it. ``eagle``: a head on the target's hidden states.
-            ``draft_model``: a model of its own.
-        drafts: Tokens proposed in each step (``num_speculative_tokens``).
-        model: None for ``ngram`` and ``mtp``.
-        lookup_min: Fewest and most last tokens that ``ngram`` looks for (``prompt_lookup_min``).
+    ``method`` is ``ngram`` (what followed the last tokens earlier in the text), ``mtp`` (layers of
+    the target for it), ``eagle`` (a head on its hidden states) or ``draft_model``.
     """
 
     method: Literal["ngram", "mtp", "eagle", "draft_model"]
@@ -42,29 +36,23 @@ class Speculation(Part):
     lookup_min: Annotated[int, Field(ge=1, le=64)] | None = None
     lookup_max: Annotated[int, Field(ge=1, le=64)] | None = None
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        refuse(*_contradictions_of_drafts(self))
-        return self
-
-
-def _contradictions_of_drafts(speculation: Speculation) -> Iterator[Contradiction]:
-    method = quoted(speculation.method)
-    alone = speculation.method in {"ngram", "mtp"}
-    if alone and speculation.model is not None:
-        found = f"found {quoted(speculation.model)}"
-        yield "model", f"expected none with method {method}, {found}"
-    if not alone and speculation.model is None:
-        yield "model", f"missing; method {method} needs it"
-    if speculation.method == "ngram":
-        low, high = speculation.lookup_min, speculation.lookup_max
-        if low is not None and high is not None and low > high:
-            yield "lookup_min", f"expected at most lookup_max ({high}), found {low}"
-        return
-    for key in ("lookup_min", "lookup_max"):
-        value = getattr(speculation, key)
-        if value is not None:
-            yield key, f'expected only with method "ngram", found {value}'
+    def _contradictions(self) -> Iterator[Contradiction]:
+        method = quoted(self.method)
+        alone = self.method in {"ngram", "mtp"}
+        if alone and self.model is not None:
+            found = f"found {quoted(self.model)}"
+            yield "model", f"expected none with method {method}, {found}"
+        if not alone and self.model is None:
+            yield "model", f"missing; method {method} needs it"
+        if self.method == "ngram":
+            low, high = self.lookup_min, self.lookup_max
+            if low is not None and high is not None and low > high:
+                yield "lookup_min", f"expected at most lookup_max ({high}), found {low}"
+            return
+        for key in ("lookup_min", "lookup_max"):
+            value = getattr(self, key)
+            if value is not None:
+                yield key, f'expected only with method "ngram", found {value}'
 
 
 class EngineArgs(Part):
@@ -73,13 +61,9 @@ class EngineArgs(Part):
     ``scenarios/README.md`` says what more keys mean.
 
     Attributes:
-        load_format: ``dummy`` makes the weights up; None reads those of the model.
         cudagraph_mode: Which batches replay a graph (``vllm.config.CUDAGraphMode``).
         cudagraph_capture_sizes: Batch sizes with a graph, ascending; empty with mode ``NONE``.
         mamba_cache_mode: Which Mamba states the prefix cache keeps.
-        mamba_cache_dtype: Type of the Mamba layers' states; ``mamba_ssm_cache_dtype`` is that of
-            the recurrent ones alone.
-        kv_cache_dtype: Type of attention's keys and values.
         mamba_block_size: Tokens of a block of the Mamba layers' cache, a multiple of 8.
         prefix_match_unit: A prefix is found at multiples of so many tokens, also within a block.
         enable_mamba_shared_prefix_checkpoint: With a draft head, whether a state is kept where two
@@ -89,13 +73,7 @@ class EngineArgs(Part):
         use_replayssm: Whether Mamba2 layers buffer the inputs of recent tokens and store the
             recurrent state when the buffer is full, not in each step (ReplaySSM, vllm#48018).
         replayssm_buffer_len: Tokens whose inputs are kept; the release's own 16 if None.
-        async_scheduling: Whether a step is scheduled before the one before has ended.
-        lora_modules: Folders of ``models/`` with adapters (LoRA), each served under its own name.
-        max_loras: Adapters in one step; the release's own 1 if None.
-        max_lora_rank: The largest rank of an adapter; the release's own 16 if None.
         data_parallel_size: Ranks that have requests of their own and step together.
-        tensor_parallel_size: Ranks that share each layer, its heads and its recurrent state too.
-        pipeline_parallel_size: Stages that the layers are shared out to, in their order.
         disaggregated: Whether two engines share the work, one for prompts and one for answers.
     """
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from hybridwatch.errors import HybridwatchError, ScenarioError
-from hybridwatch.scenarios.validation import Choice, refusing_toml
+from hybridwatch.scenarios.validation import Choice, Part, refusing_toml
 from hybridwatch.system.home import home, is_extending
 
 FILES: Final = "*.toml"
@@ -66,10 +66,8 @@ def _of_a_package(point: EntryPoint) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-class Mutant(BaseModel):
+class Mutant(Part):
     """One ``[mutant.<name>]`` table; the head of ``first.toml`` says what each key means."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     half: Half = OWN
     mechanism: str
@@ -77,7 +75,7 @@ class Mutant(BaseModel):
     by: str
     resembles: str
     what: str
-    parameters: dict[str, bool | int | float | str] = {}
+    parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
     process: Literal["worker", "scheduler"] = "worker"
     phase: Literal["answers", "host-sync", "performance"] = "answers"
     equivalent: str = ""
@@ -89,9 +87,7 @@ class Mutant(BaseModel):
         return hashlib.sha256(self.model_dump_json(include=keys).encode()).hexdigest()[:12]
 
 
-class _FaultsFile(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
+class _FaultsFile(Part):
     mutant: dict[str, Mutant]
 
 
@@ -155,10 +151,8 @@ _V1_FILES: Final = tuple(
 _V2_FOLDER: Final = "v1/worker/gpu/"
 
 
-class FixEntry(BaseModel):
+class FixEntry(Part):
     """One ``[fix.<id>]`` table; the head of the file says what each key means."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     target: str
     why: str
@@ -184,9 +178,7 @@ class FixEntry(BaseModel):
         return _V2_FOLDER not in self.target and any(file in self.target for file in _V1_FILES)
 
 
-class _FixesFile(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
+class _FixesFile(Part):
     fix: dict[str, FixEntry]
 
 

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -176,15 +176,6 @@ def _merged(model: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-class RefFields(TypedDict):
-    """The arguments of ``record.ScenarioRef``, which this layer cannot name."""
-
-    id: str
-    version: int
-    digest: str
-    fix: str
-
-
 def digest(scenario: Scenario) -> str:
     """Return the SHA-256, in hexadecimal, of what the scenario asks of an engine.
 
@@ -205,13 +196,6 @@ def digest(scenario: Scenario) -> str:
     content["fix"] = scenario.written_fix
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
-def ref_fields(scenario: Scenario) -> RefFields:
-    """Return what a record keeps of a scenario: ``ScenarioRef(**ref_fields(scenario))``."""
-    return RefFields(
-        id=scenario.id, version=scenario.version, digest=digest(scenario), fix=scenario.fix
-    )
 
 
 _WIDTH: Final = 100

@@ -5,9 +5,9 @@ A workload is a row of waves; ``expansion`` makes the requests of them from a se
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.scenarios.sampling import (
@@ -23,7 +23,6 @@ from hybridwatch.scenarios.validation import (
     Part,
     Seed,
     Tokens,
-    refuse,
 )
 
 MAX_TOKENS: Final = 1_048_576
@@ -37,12 +36,10 @@ class Span(Part):
     multiple_of: Tokens = 1
     plus: Annotated[int, Field(ge=0, le=MAX_TOKENS)] = 0
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         if not self.lengths:
             wanted = f"a length {self.multiple_of}k + {self.plus}"
-            refuse(("", f"expected {wanted} from {self.low} to {self.high}, found none"))
-        return self
+            yield "", f"expected {wanted} from {self.low} to {self.high}, found none"
 
     @property
     def lengths(self) -> range:
@@ -103,11 +100,6 @@ def one_or_each(least: int, most: int) -> Any:
 
     number = Annotated[int, Field(ge=least, le=most)]
     return BeforeValidator(read, json_schema_input_type=number | list[number])
-
-
-def for_each(value: int | tuple[int, ...], request: int) -> int:
-    """The number of one request, where there is one for all or one for each."""
-    return value if isinstance(value, int) else value[request]
 
 
 Length = Annotated[
@@ -171,18 +163,14 @@ class Wave(Part):
     again: bool = False
     rank: Annotated[int, Field(ge=0, le=MAX_RANKS - 1)] | None = None
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        refuse(
-            *_contradictions_of_arrival(self),
-            *_contradictions_of_rows(self),
-            *_contradictions_of_steps(self),
-            *_contradictions_of_aborts(self),
-            *_contradictions_of_trace(self),
-            *_contradictions_of_prefix(self),
-            *_contradictions_of_sampling(self),
-        )
-        return self
+    def _contradictions(self) -> Iterator[Contradiction]:
+        yield from _contradictions_of_arrival(self)
+        yield from _contradictions_of_rows(self)
+        yield from _contradictions_of_steps(self)
+        yield from _contradictions_of_aborts(self)
+        yield from _contradictions_of_trace(self)
+        yield from _contradictions_of_prefix(self)
+        yield from _contradictions_of_sampling(self)
 
     @property
     def counts_steps(self) -> bool:
@@ -210,11 +198,12 @@ class Wave(Part):
 
     def find_prefix(self, request: int) -> int:
         """Tokens of the shared prefix of a request."""
-        return for_each(self.shared_prefix_tokens, request)
+        shared = self.shared_prefix_tokens
+        return shared if isinstance(shared, int) else shared[request]
 
     def find_priority(self, request: int) -> int:
         """Priority of a request."""
-        return for_each(self.priority, request)
+        return self.priority if isinstance(self.priority, int) else self.priority[request]
 
     @property
     def longest_prefix(self) -> int:

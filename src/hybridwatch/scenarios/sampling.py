@@ -1,12 +1,12 @@
 """What a request asks of its answer besides length and temperature, in vLLM's names."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from hybridwatch.scenarios.validation import Contradiction, Part, refuse
+from hybridwatch.scenarios.validation import Contradiction, Part
 
 _TokenId = Annotated[int, Field(ge=0, le=10_000_000)]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
@@ -21,25 +21,16 @@ def _is_token_id(text: str) -> str:
 
 
 class StructuredOutputs(Part):
-    """The grammar of an answer, by exactly one of three names that vLLM has for it.
-
-    Attributes:
-        regex: The whole answer matches it.
-        schema_of_json: A JSON schema, ``json`` in a file; the answer is a document that fits it.
-        choice: The answer is one of these texts.
-    """
+    """The grammar of an answer, by exactly one of three names that vLLM has for it."""
 
     regex: Annotated[str, Field(min_length=1)] | None = None
     schema_of_json: dict[str, Any] | None = Field(default=None, alias="json")
     choice: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         found = list(self.as_written())
         if len(found) != 1:
-            one = f"expected one of regex, json and choice, found {', '.join(found) or 'none'}"
-            refuse(("", one))
-        return self
+            yield "", f"expected one of regex, json and choice, found {', '.join(found) or 'none'}"
 
     def as_written(self) -> dict[str, Any]:
         """Give the one key that is stated, as a request says it."""
@@ -53,8 +44,6 @@ class SamplingParams(Part):
     ``v1/sample/sampler.py``).
 
     Attributes:
-        stop: Texts that end an answer, as ``stop_token_ids`` do.
-        ignore_eos: Whether the end-of-text token does not; here it does not by default.
         min_tokens: As many tokens come before anything but the length ends it.
         top_k: Draw from so many tokens, the likeliest; 0 for all.
         top_p: Draw from the likeliest tokens that together have this probability.
@@ -66,7 +55,6 @@ class SamplingParams(Part):
         logit_bias: Added to the logits of tokens; the keys are token ids.
         prompt_logprobs: The prompt's tokens, from the second on, are compared with those of the
             answer, each with its logarithm; so many alternatives are asked for besides.
-        structured_outputs: The grammar of the answer, which the end-of-text token ends.
     """
 
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
@@ -86,14 +74,12 @@ class SamplingParams(Part):
     prompt_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     structured_outputs: StructuredOutputs | None = None
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         if self.min_tokens and not self.can_end_early:
             wanted = "expected only with stop, stop_token_ids or ignore_eos = false"
-            refuse(("min_tokens", f"{wanted}, found {self.min_tokens}"))
-        if self.structured_outputs is not None:
-            refuse(*self._contradictions_of_grammar())
-        return self
+            yield "min_tokens", f"{wanted}, found {self.min_tokens}"
+        elif self.structured_outputs is not None:
+            yield from self._contradictions_of_grammar()
 
     def _contradictions_of_grammar(self) -> Iterator[Contradiction]:
         """Only the end-of-text token may end the answer, and the grammar alone says when."""

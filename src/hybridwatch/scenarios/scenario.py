@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr
 from pydantic_core import PydanticCustomError
 
 from hybridwatch.metrics import Direction, Kind, Metric, find_metric
@@ -20,7 +20,7 @@ from hybridwatch.scenarios.engine import (
     contradictions_of_workers,
 )
 from hybridwatch.scenarios.fixes import NO_FIX, FixId, GuardedFix, catalogue
-from hybridwatch.scenarios.validation import Concurrency, Contradiction, Count, Part, quoted, refuse
+from hybridwatch.scenarios.validation import Concurrency, Contradiction, Count, Part, quoted
 from hybridwatch.scenarios.workload import (
     Sweep,
     Workload,
@@ -82,12 +82,8 @@ class TrialCounts(Part):
 class Expect(Part):
     """What a healthy engine gives; a run that differs has failed, however fast it was.
 
-    Attributes:
-        exactly: Metrics without noise (exact and count) with their only right value.
-        at_least: Metrics that are better when higher, with their lower bound.
-        oracle_within: Nats that the logarithms of an answer may be off the oracle's; None for
-            rounding in ``engine.dtype``.
-        replayed_layers: Of what is not replayed a contract trial would prove nothing.
+    ``exactly`` has metrics without noise (exact and count) with their only right value,
+    ``at_least`` those that are better when higher; ``scenarios/README.md`` has the other keys.
     """
 
     exactly: Mapping[MetricId, float] = Field(default_factory=dict)
@@ -139,10 +135,22 @@ class Scenario(Part):
     expect: Expect
     _written_fix: str | None = PrivateAttr(default=None)
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        refuse(*_contradictions(self))
-        return self
+    def _contradictions(self) -> Iterator[Contradiction]:
+        yield from contradictions_of_waves(self.workload)
+        yield from _contradictions_of_lengths(self)
+        yield from contradictions_of_sweep(self.sweep, self.workload.generation)
+        yield from contradictions_of_graphs(self.engine)
+        yield from contradictions_of_replayssm(self.engine)
+        yield from contradictions_of_workers(self.engine)
+        yield from contradictions_of_adapters(self.engine)
+        if self.since and self.until and not self.starts_on(self.until):
+            wanted = f"since ({self.since}) or a later release"
+            yield "until", f"expected {wanted}, found {self.until}"
+        yield from _contradictions_of_model(self)
+        yield from _contradictions_of_batches(self)
+        yield from _contradictions_of_ranks(self)
+        yield from _contradictions_of_scheduling(self)
+        yield from _contradictions_of_expectations(self)
 
     @property
     def answered_by(self) -> str:
@@ -230,24 +238,6 @@ class Scenario(Part):
 def list_numbers(release: str) -> tuple[int, ...]:
     """Give the numbers of a release of vLLM, so that two can be put in order."""
     return tuple(map(int, re.findall(r"\d+", release)[:3]))
-
-
-def _contradictions(scenario: Scenario) -> Iterator[Contradiction]:
-    yield from contradictions_of_waves(scenario.workload)
-    yield from _contradictions_of_lengths(scenario)
-    yield from contradictions_of_sweep(scenario.sweep, scenario.workload.generation)
-    yield from contradictions_of_graphs(scenario.engine)
-    yield from contradictions_of_replayssm(scenario.engine)
-    yield from contradictions_of_workers(scenario.engine)
-    yield from contradictions_of_adapters(scenario.engine)
-    if scenario.since and scenario.until and not scenario.starts_on(scenario.until):
-        wanted = f"since ({scenario.since}) or a later release"
-        yield "until", f"expected {wanted}, found {scenario.until}"
-    yield from _contradictions_of_model(scenario)
-    yield from _contradictions_of_batches(scenario)
-    yield from _contradictions_of_ranks(scenario)
-    yield from _contradictions_of_scheduling(scenario)
-    yield from _contradictions_of_expectations(scenario)
 
 
 def _contradictions_of_lengths(scenario: Scenario) -> Iterator[Contradiction]:

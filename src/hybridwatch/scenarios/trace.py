@@ -1,15 +1,9 @@
 """Traces of real loads: which request came when, how long it was, and what it shares with others.
 
-Three public forms are read, none of which has texts:
-
-- Mooncake's JSONL (Qin et al., "Mooncake", FAST 2025; ``FAST25-release`` of kvcache-ai/Mooncake):
-  ``timestamp`` in ms, ``input_length``, ``output_length``, ``hash_ids``, one for each block of 512
-  tokens of the prompt; prompts that begin with the same ids begin with the same text.
-- ``mooncake_trace`` of aiperf (``docs/benchmark-modes/trace-replay.md`` of ai-dynamo/aiperf), which
-  adds ``session_id`` and ``delay``: a turn comes so many ms after the answer before it, and goes on
-  from it where it has no ``hash_ids`` of its own.
-- Azure's CSV (Patel et al., "Splitwise", ISCA 2024; ``AzureLLMInferenceDataset2023.md`` of
-  Azure/AzurePublicDataset): ``TIMESTAMP``, ``ContextTokens``, ``GeneratedTokens``.
+``scenarios/README.md`` says what is read of three public forms, none of which has texts: Mooncake's
+(Qin et al., "Mooncake", FAST 2025; ``FAST25-release`` of kvcache-ai/Mooncake), aiperf's
+(``docs/benchmark-modes/trace-replay.md`` of ai-dynamo/aiperf) and Azure's (Patel et al.,
+"Splitwise", ISCA 2024; ``AzureLLMInferenceDataset2023.md`` of Azure/AzurePublicDataset).
 """
 
 import csv

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -19,6 +19,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationError,
+    model_validator,
 )
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
@@ -62,9 +63,18 @@ class Choice:
 
 
 class Part(BaseModel):
-    """A table: strict, frozen, and without unknown keys."""
+    """A table: strict, frozen, without unknown keys, and refused for its contradictions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        refuse(*self._contradictions())
+        return self
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        """Yield each broken rule between the fields as the key at fault and what is wrong."""
+        return iter(())
 
 
 def refuse(*wrong: Contradiction) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
 from pydantic import Field, model_validator
 
@@ -36,11 +36,9 @@ class Objective(Part):
     ttft_ms: _Milliseconds | None = None
     tpot_ms: _Milliseconds | None = None
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         if not self.bounds:
-            refuse(("ttft_ms", "expected it or tpot_ms, found neither"))
-        return self
+            yield "ttft_ms", "expected it or tpot_ms, found neither"
 
     @property
     def bounds(self) -> Mapping[str, float]:
@@ -172,10 +170,13 @@ class Sweep(Part):
     slo: Objective | None = None
     known_bad: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")] | None = None
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        refuse(*_contradictions_of_loads(self))
-        return self
+    def _contradictions(self) -> Iterator[Contradiction]:
+        if self.max_concurrency and self.request_rate:
+            yield "request_rate", "expected it or max_concurrency, found both"
+        loads = self.loads
+        if len(loads) < FEWEST_POINTS or any(later <= before for before, later in pairwise(loads)):
+            found = ", ".join(f"{load:g}" for load in loads) or "none"
+            yield self.knob, f"expected at least {FEWEST_POINTS} rising numbers, found {found}"
 
     @property
     def knob(self) -> str:
@@ -190,15 +191,6 @@ class Sweep(Part):
     def at(self, load: float, generation: Generation) -> Generation:
         """Give the load of one point."""
         return generation.model_copy(update={self.knob: load})
-
-
-def _contradictions_of_loads(sweep: Sweep) -> Iterator[Contradiction]:
-    if sweep.max_concurrency and sweep.request_rate:
-        yield "request_rate", "expected it or max_concurrency, found both"
-    loads = sweep.loads
-    if len(loads) < FEWEST_POINTS or any(later <= before for before, later in pairwise(loads)):
-        found = ", ".join(f"{load:g}" for load in loads) or "none"
-        yield sweep.knob, f"expected at least {FEWEST_POINTS} rising numbers, found {found}"
 
 
 def contradictions_of_sweep(sweep: Sweep | None, load: Generation) -> Iterator[Contradiction]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.analysis import crossing, judge, rank, rules_version, run_noise, signed_rank
+from hybridwatch.analysis import crossing, judge, rank, replay, run_noise, signed_rank
 from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.replay import (
     ABSENT,
@@ -22,9 +22,9 @@ from hybridwatch.analysis.replay import (
     deviations_between,
     list_parameters,
     noise_in,
+    present_tools,
 )
 from hybridwatch.analysis.report import Terms, build_report, report_between
-from hybridwatch.analysis.rules_version import present_tools
 from hybridwatch.analysis.run_noise import noise_between
 from hybridwatch.analysis.subject import MEMORY_SUBJECTS
 from hybridwatch.analysis.verdict import Verdict
@@ -61,7 +61,7 @@ MEASURED = (
 
 
 def rules() -> Version:
-    return Version("RULES_VERSION", rules_version.RULES_VERSION, "verdicts")
+    return Version("RULES_VERSION", replay.RULES_VERSION, "verdicts")
 
 
 def of_records() -> Iterator[tuple[str, Any]]:
@@ -160,7 +160,7 @@ def test_a_defect_in_a_rule_demands_another_version(
 
 
 def test_a_verdict_names_the_version_of_its_rules() -> None:
-    assert present_tools()["rules"] == str(rules_version.RULES_VERSION)
+    assert present_tools()["rules"] == str(replay.RULES_VERSION)
     tools = {"hybridwatch", "rules", "python", "numpy", "scipy", "arithmetic"}
     assert set(present_tools()) == tools
 
@@ -171,7 +171,7 @@ def test_the_reviewed_reports_hold_every_verdict() -> None:
 
 
 def test_a_raised_version_asks_for_a_review(golden, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(rules_version, "RULES_VERSION", rules_version.RULES_VERSION + 1)
+    monkeypatch.setattr(replay, "RULES_VERSION", replay.RULES_VERSION + 1)
     copy = type(golden)(tmp_path)
     (tmp_path / "rules").mkdir()
     (tmp_path / GOLDEN).write_text((golden.folder / GOLDEN).read_text())

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.report import Terms, build_report, find_reason, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
-from hybridwatch.analysis.second_look import find_reason
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import CURVE_AREA
 from hybridwatch.records.run import Run

@@ -99,10 +99,10 @@ def test_a_pin_that_names_the_wrong_run_is_no_baseline(store, call, tmp_path) ->
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (("reason = ", "# "), "baseline.0.reason: Field required"),
-        (("side = 0", "side = 2"), "baseline.0.side"),
+        (("reason = ", "# "), "baseline[0].reason: expected a value, found nothing"),
+        (("side = 0", "side = 2"), "baseline[0].side: expected less than or equal to 1, found 2"),
         (('who = "on duty"', "side ="), "expected TOML"),
-        (("who = ", "whom = "), "baseline.0.whom: Extra inputs"),
+        (("who = ", "whom = "), "baseline[0].whom: expected no such key, found "),
         (("", ""), "expected one baseline of smoke/padded-graph-rows on epyc-4c, found two"),
     ],
 )

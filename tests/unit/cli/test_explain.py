@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis import rank, signed_rank
-from hybridwatch.analysis.rules_version import RULES_VERSION
+from hybridwatch.analysis.replay import RULES_VERSION
 from hybridwatch.records.store import list_records, list_verdicts, read_verdict, write_run
 from hybridwatch.records.store.verdicts import encode_verdict
 from tests.builders import Trials, a_run, noisy

@@ -12,7 +12,7 @@ import pytest
 from hybridwatch.records.identity import EngineBuild, FixState, ScenarioRef, Testbed
 from hybridwatch.records.run import GpuState, MachineState, Phase, Run, Sample, Trial
 from hybridwatch.records.store import write_run
-from hybridwatch.scenarios.load import load_scenario, ref_fields
+from hybridwatch.scenarios.load import digest, load_scenario
 from tests.checkout import make_checkout
 from tests.command_line import run_verb
 from tests.store_builders import FIX, STARTED, Plan, run
@@ -94,7 +94,8 @@ def kept(
 ) -> tuple[Run, str]:
     """A run on the GPU in the store, and its record's path as the page must name it."""
     scenario = load_scenario(checkout / "scenarios/gpu/padded.toml", checkout / "scenarios")
-    made = run(Plan(scenario=ScenarioRef(**ref_fields(scenario)), testbed=GPU, **plan))  # type: ignore[arg-type]
+    ref = ScenarioRef(scenario.id, scenario.version, digest(scenario), scenario.fix)
+    made = run(Plan(scenario=ref, testbed=GPU, **plan))  # type: ignore[arg-type]
     builds = tuple(build(one, release, *side) for one, side in zip(made.builds, sides, strict=True))
     stepping = tuple(
         replace(t, samples=(*t.samples, Sample("engine_step_rate", (250.0 - 50.0 * t.side,))))

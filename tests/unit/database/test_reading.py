@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy.schema import CreateTable
 
 from hybridwatch.analysis.gate import consequence
-from hybridwatch.analysis.rules_version import RULES_VERSION
+from hybridwatch.analysis.replay import RULES_VERSION
 from hybridwatch.analysis.verdict import Report, find_line_verdict
 from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index

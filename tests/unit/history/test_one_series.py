@@ -88,7 +88,7 @@ def test_a_fault_of_a_nightly_under_a_new_label_each_night_is_one(tmp_path, buil
     (alert,) = open_alerts(tmp_path, index)
     assert alert.opened_by.started_at == night_of(FAULT_AT)
     assert (alert.subject.baseline, alert.subject.contender) == (BASELINE.label, line)
-    assert len(alert.timeline.run_verdicts) == NIGHTS
+    assert len(alert.run_verdicts) == NIGHTS
 
     (mine,) = [one for one in histories(index) if one.name == line]
     assert len(mine.levels) == NIGHTS

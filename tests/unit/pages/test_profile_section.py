@@ -5,7 +5,7 @@ from pathlib import Path
 from hybridwatch.analysis.cause import Area
 from hybridwatch.pages.document import Chart, Notice, Paragraph
 from hybridwatch.records.store import list_records, read_run
-from hybridwatch.reports.figures.flame import draw_flames
+from hybridwatch.reports.figures.curve import draw_flames
 from tests.broken_engines import slow_contender
 from tests.stacks import BUSY, SHARES, put_profile
 from tests.unit.pages.test_alert_page import keep, page_of, section, titles

@@ -16,7 +16,7 @@ from hybridwatch.history.lines import Break, Line
 from hybridwatch.metrics import find_metric
 from hybridwatch.reports.figures.base import base_figure, escaped, faint, figure_on
 from hybridwatch.reports.figures.curve import figure_curves
-from hybridwatch.reports.figures.forest import _COLOURS, _OTHER, _OTHER_SYMBOL, _SYMBOLS
+from hybridwatch.reports.figures.forest import _MARKS, _OTHER
 from hybridwatch.reports.figures.lines import figure_lines
 from hybridwatch.reports.figures.marks import build_marks
 from tests.curves import LOADS, a_swept_run, even, tilted, tradeoff_in
@@ -153,7 +153,7 @@ def a_line(days, history=NOTHING) -> Line:
 
 
 def lines_drawn(line: Line, *, over_releases: bool = False) -> Drawn:
-    figure = figure_lines([line], METRIC, over_releases=over_releases)
+    figure = figure_lines([replace(line, over_releases=over_releases)], METRIC)
     told: Drawn = json.loads(figure.to_json())
     return told
 
@@ -215,15 +215,14 @@ def light(colour: str) -> float:
 
 
 def test_a_verdict_is_told_by_a_colour_and_a_symbol_that_are_seen_on_either_ground() -> None:
-    colours = [*_COLOURS.values(), _OTHER]
+    colours = [colour for colour, _ in (*_MARKS.values(), _OTHER)]
     for ground in ("#ffffff", "#0e1117"):
         for colour in colours:
             dark, bright = sorted((light(colour), light(ground)))
             assert (bright + 0.05) / (dark + 0.05) >= 3, colour
-    assert _COLOURS.keys() == _SYMBOLS.keys()
-    assert len({*_SYMBOLS.values(), _OTHER_SYMBOL}) == len(_SYMBOLS) + 1
-    others = {c for verdict, c in _COLOURS.items() if verdict is not Verdict.WORSE_WITHIN}
-    assert _COLOURS[Verdict.WORSE_WITHIN] not in {*others, _OTHER}
+    every = [*_MARKS.values(), _OTHER]
+    assert len({symbol for _, symbol in every}) == len(every)
+    assert colours.count(_MARKS[Verdict.WORSE_WITHIN][0]) == 1
 
 
 def test_a_rule_stands_for_a_release_and_not_for_each_night_on_the_way_to_it() -> None:
@@ -248,10 +247,10 @@ def heirs(old_level: float) -> tuple[Line, Line]:
 
 def test_a_definition_that_ended_does_not_squeeze_its_heir() -> None:
     old, new = heirs(7.0)
-    layout = figure_lines([new, old], METRIC, over_releases=False).layout
+    layout = figure_lines([new, old], METRIC).layout
     low, high = layout.yaxis.range
     assert low < 0.09 < 0.21 < high < 0.25
     assert layout.xaxis.range[0] > f"{old.levels['started_at'].max():%Y-%m-%d}"
-    near = figure_lines([*heirs(0.15)], METRIC, over_releases=False).layout
+    near = figure_lines([*heirs(0.15)], METRIC).layout
     assert near.yaxis.range is None, "beside it both are seen"
     assert near.xaxis.range[0] < f"{old.levels['started_at'].max():%Y-%m-%d}"

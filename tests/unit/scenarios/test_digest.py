@@ -2,8 +2,7 @@
 
 import pytest
 
-from hybridwatch.records.identity import ScenarioRef
-from hybridwatch.scenarios.load import digest, load_scenario, ref_fields
+from hybridwatch.scenarios.load import digest, load_scenario
 from tests.unit.scenarios.example import EXAMPLE, load
 
 
@@ -51,13 +50,6 @@ def test_the_digest_of_the_example_is_pinned():
     )
 
 
-def test_ref_fields_fit_the_record(text, tmp_path):
-    scenario = load(tmp_path, text)
-    ref = ScenarioRef(**ref_fields(scenario))
-    assert (ref.id, ref.version, ref.fix) == ("x", 1, "padded-rows-prefilling")
-    assert ref.digest == digest(scenario)
-
-
 FIX = 'fix = "padded-rows-prefilling"\n'
 OF_V2 = f'{FIX}fix_v2 = "draft-max-seq-len"\n'
 
@@ -68,7 +60,6 @@ def test_the_fix_of_the_other_model_runner_does_not_count(tmp_path, text):
     assert scenario.on("v1") is scenario
     on_v2 = scenario.on("v2")
     assert (on_v2.fix, on_v2.on("v2").fix) == ("draft-max-seq-len",) * 2
-    assert ref_fields(on_v2)["fix"] == "draft-max-seq-len"
     assert on_v2.guarded == scenario.guarded
     same = {digest(one) for one in (load(tmp_path, text), scenario, on_v2, on_v2.on("v2"))}
     assert len(same) == 1

@@ -16,7 +16,7 @@ from hybridwatch.measurement.waves import Tokens, drive
 from hybridwatch.records.identity import ScenarioRef
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.load import ref_fields
+from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch_lab.in_engine import SETTINGS
 
@@ -89,13 +89,13 @@ class FaultyEngine:
         self._open()
 
     def _begun(self) -> Run:
-        now = datetime.now(UTC)
+        now, scenario = datetime.now(UTC), self.scenario
         return Run(
             id="00000000",
             started_at=now,
             finished_at=now,
             harness=harness_identity(),
-            scenario=ScenarioRef(**ref_fields(self.scenario)),
+            scenario=ScenarioRef(scenario.id, scenario.version, digest(scenario), scenario.fix),
             testbed=probe_testbed(()),
             builds=(self.pool.identify(SIDE),),
             trials=(),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -82,16 +82,14 @@ class _Series:
 
 def examine(
     values: npt.ArrayLike,
-    times: npt.ArrayLike | None = None,
     *,
-    kind: Kind | str | None = None,
+    kind: Kind | None = None,
     spreads: npt.ArrayLike | None = None,
 ) -> History:
     """Say all there is to say of a series: change points, drift and doubts.
 
     Args:
         values: One number per run, oldest first. Fewer than 10 give nothing.
-        times: When each run was made, strictly ascending. Only their order is used.
         kind: Exact metrics change whenever the value does; proportions are compared by difference;
             others by ratio where all values are positive.
         spreads: Standard error of each value from the repeats within its run.
@@ -99,17 +97,15 @@ def examine(
     Raises:
         HistoryError: The input makes no series; the message says where and what was expected.
     """
-    wanted = _kind(kind)
     numbers = _values(values)
-    _check_times(times, numbers.size)
     errors = None if spreads is None else _errors(spreads, numbers.size)
-    if wanted is Kind.EXACT:
+    if kind is Kind.EXACT:
         return History(tuple(_steps(numbers)))
     if numbers.size < ENOUGH_POINTS:
         found = f"Not enough data: {numbers.size} points, at least {ENOUGH_POINTS} needed."
         return History(doubts=(found,))
     with np.errstate(over="ignore"):  # distances are clipped, however far they are
-        return _searched(_scaled(numbers, errors, wanted))
+        return _searched(_scaled(numbers, errors, kind))
 
 
 def _searched(series: _Series) -> History:
@@ -175,14 +171,6 @@ def _make_drift(series: _Series, ramp: Ramp, start: int) -> Drift:
     return Drift(start + ramp.start, first, last, end, series.effect(ramp.total))
 
 
-def _kind(kind: Kind | str | None) -> Kind | None:
-    try:
-        return None if kind is None else Kind(kind)
-    except ValueError:
-        known = ", ".join(one.value for one in Kind)
-        raise HistoryError(f"kind: expected one of {known}, found {kind!r}") from None
-
-
 def _numbers(name: str, given: npt.ArrayLike) -> Array:
     try:
         numbers = np.asarray(given, dtype=np.float64)
@@ -220,24 +208,6 @@ def _errors(spreads: npt.ArrayLike, n: int) -> Array:
         place = int(errors.argmin())
         raise HistoryError(f"spreads[{place}]: expected 0 or more, found {errors[place]:g}")
     return errors
-
-
-def _check_times(times: npt.ArrayLike | None, n: int) -> None:
-    if times is None:
-        return
-    when: npt.NDArray[Any] = np.asarray(times)
-    if when.dtype.kind not in "Miu":  # as floats, nanoseconds since 1970 would look like repeats
-        when = _numbers("times", times)
-    if when.shape != (n,):
-        raise HistoryError(f"times: expected {n}, one per value, found {when.size}")
-    late = np.flatnonzero(when[1:] <= when[:-1])
-    if late.size:
-        place = int(late[0]) + 1
-        word = "a repeat of" if when[place] == when[place - 1] else "before"
-        raise HistoryError(
-            f"times[{place}]: expected later than {when[place - 1]}, found {when[place]}, {word} "
-            "it: sort by time, and give repeats of a run as one value with its spread"
-        )
 
 
 def _scaled(numbers: Array, errors: Array | None, kind: Kind | None) -> _Series:

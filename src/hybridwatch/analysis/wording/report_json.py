@@ -21,7 +21,6 @@ from pydantic import (
     FiniteFloat,
     PlainSerializer,
     SerializerFunctionWrapHandler,
-    WithJsonSchema,
     model_serializer,
     model_validator,
 )
@@ -29,11 +28,9 @@ from pydantic import (
 from hybridwatch.analysis.cause import Area, causes_in
 from hybridwatch.analysis.policy import STRICT, Action, Policy
 from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.tradeoff import Spread
-from hybridwatch.analysis.verdict import Family, Report, TokenChange, Verdict
+from hybridwatch.analysis.verdict import Family, Report, SideCurve, Stretch, TokenChange, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence, find_death
 from hybridwatch.metrics import Direction, Kind
-from hybridwatch.records.run import Clock
 
 REPORT_SCHEMA: Final = 1
 
@@ -244,44 +241,13 @@ class AttributionItem(Shape):
     movers: list[_Name]
 
 
-class LoadPointItem(Shape):
-    """What a side gave under one load."""
-
-    load: Annotated[int | float, WithJsonSchema({"type": "number"})]
-    interactivity: Spread
-    throughput: Spread
-    goodput: Spread | None
-    joules_per_token: Spread | None
-
-
-class SideCurveItem(Shape):
-    """The curve of one side of a sweep."""
-
-    build: str
-    knob: str
-    gpus: int
-    slo: dict[str, float]
-    trials: int
-    points: list[LoadPointItem]
-    # Verdicts stored before there was another are to be had again to the letter.
-    clock: Clock = Field("wall", exclude_if=lambda clock: clock == "wall")
-
-
-class StretchItem(Shape):
-    """Interactivities at which one side is better."""
-
-    better: str
-    low: float
-    high: float
-
-
 class TradeoffItem(Shape):
     """Both curves of a sweep, where one is better, and where they cross."""
 
-    baseline: SideCurveItem
-    contender: SideCurveItem
+    baseline: SideCurve
+    contender: SideCurve
     common: tuple[float, float] | None
-    stretches: list[StretchItem]
+    stretches: list[Stretch]
     crossings: list[tuple[float, float]]
 
 

@@ -21,7 +21,7 @@ from hybridwatch.analysis.policy import (
     Rule,
     covers,
 )
-from hybridwatch.analysis.second_look import find_reason
+from hybridwatch.analysis.report import find_reason
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import HybridwatchError, PolicyError, ScenarioError
 from hybridwatch.history.checkout import Checkout

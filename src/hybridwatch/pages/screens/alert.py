@@ -126,7 +126,7 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
     if is_control(alert):
         text = "The contender lacks a fix on purpose, and was like the healthy engine in all:"
         return (f"{text} this scenario is green whatever happens, ", *last)
-    shown = alert.timeline.shown_by
+    shown = alert.shown_by
     if not detail or shown == opened:
         return (f"{detail}, " if detail else "", *last)
     return (f"{detail} in ", *run_line(shown, source), "; bad ", *last)
@@ -271,7 +271,7 @@ def history_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
         settings=source.index.settings(subject.scenario),
         machines=machines,
     )
-    chart = build_chart(charted, lines, subject.scenario, over_releases=over_releases)
+    chart = build_chart(charted, lines, subject.scenario)
     chart = with_machine(chart, machines)
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(

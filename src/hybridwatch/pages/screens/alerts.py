@@ -238,7 +238,7 @@ def _way_to(one: Alert, shown: Alert, here: Address) -> Inline:
 
 def _shown_by(alert: Alert, source: ScreenSource) -> Line:
     """Name the run that the change is of, where it is not the one since which it is bad."""
-    shown = alert.timeline.shown_by
+    shown = alert.shown_by
     return "" if shown == alert.opened_by else run_line(shown, source)
 
 

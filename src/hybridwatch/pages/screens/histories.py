@@ -87,9 +87,7 @@ def _doubts(lines: Sequence[Line]) -> Iterator[Paragraph]:
         yield Paragraph(f"{', '.join(held)}: {doubt}", quiet=True)
 
 
-def build_chart(
-    subject: Subject, lines: Sequence[Line], scenario: str, *, over_releases: bool
-) -> Chart:
+def build_chart(subject: Subject, lines: Sequence[Line], scenario: str) -> Chart:
     """Draw a metric with at least one line; files are named by the scenario."""
     metric = subject.metric
     texts = [_line_text(line, metric) for line in lines]
@@ -97,7 +95,7 @@ def build_chart(
         texts.append("The ended definition is far from these values: drag the chart to see it.")
     return Chart(
         f"{scenario} {subject.label}",
-        figure_lines(lines, metric, over_releases=over_releases),
+        figure_lines(lines, metric),
         " ".join(texts),
         _data(lines),
         opens_runs=True,

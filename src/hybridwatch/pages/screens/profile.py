@@ -8,7 +8,7 @@ from hybridwatch.errors import RecordError
 from hybridwatch.pages.document import Block, Chart, Paragraph, Section
 from hybridwatch.pages.screens.screen import ScreenSource, trouble_notice
 from hybridwatch.records.store.profiles import find_profile, read_profile
-from hybridwatch.reports.figures.flame import draw_flames
+from hybridwatch.reports.figures.curve import draw_flames
 
 _SEEN: Final = (
     "Each box is a function of the contender, under its caller and as wide as its share of the "

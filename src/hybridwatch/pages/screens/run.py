@@ -5,8 +5,17 @@ from typing import Final
 
 from hybridwatch.analysis.crossing import build_curve
 from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.tradeoff import LoadPoint, SideCurve, Spread, Tradeoff
-from hybridwatch.analysis.verdict import Comparison, Flip, Report, find_line_verdict, worst_first
+from hybridwatch.analysis.verdict import (
+    Comparison,
+    Flip,
+    LoadPoint,
+    Report,
+    SideCurve,
+    Spread,
+    Tradeoff,
+    find_line_verdict,
+    worst_first,
+)
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import describe_basis, format_centers, name_of, plural
 from hybridwatch.analysis.wording.numbers import ABSENT

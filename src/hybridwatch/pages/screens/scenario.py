@@ -125,7 +125,7 @@ class _Histories:
         gap: tuple[datetime, datetime] | None,
     ) -> Chart:
         lines = self.lines(place, subject, names)
-        chart = build_chart(subject, lines, place.scenario, over_releases=place.over_releases)
+        chart = build_chart(subject, lines, place.scenario)
         if gap and not place.over_releases:
             mark_gap(chart.figure, *gap, "not measured")
         return with_machine(chart, self.list_machine_changes(place))

@@ -18,10 +18,11 @@ from hybridwatch.errors import RecordConflictError, RecordError
 from hybridwatch.records.codec import Encoded, decode, encode
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import RECORD_SUFFIX, name_bulk
+from hybridwatch.records.json_checks import describe_first
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import RECORDS, find_folder, list_records, read_run_id
 from hybridwatch.records.store.mirror import adding, mirror_at
-from hybridwatch.records.store.reader import read_file, read_run
+from hybridwatch.records.store.reader import naming, read_file, read_run
 from hybridwatch.system.files import claimed_folder, create_all, hidden, make_folder, named_errors
 
 
@@ -128,7 +129,9 @@ class Intake:
             self._waiting[run.id] = run, encoded
             return True
         waiting = self._waiting.get(run.id)
-        if (waiting[1].record if waiting else _read_bytes(there)) == encoded.record:
+        with naming(there):
+            held = waiting[1].record if waiting else read_file(there, MOST_RECORD_BYTES)
+        if held == encoded.record:
             return False
         raise RecordConflictError(
             f"run {run.id} is there already as {there}, and says something else; records never "
@@ -170,13 +173,6 @@ def take_in(results: Path, run: Run, encoded: Encoded) -> bool:
     raise RecordError(failed[run.id])
 
 
-def _read_bytes(record: Path) -> bytes:
-    try:
-        return read_file(record, MOST_RECORD_BYTES)
-    except RecordError as error:
-        raise RecordError(f"{record}: {error}") from error
-
-
 class JournalEntry(BaseModel):
     """What a line is; a later one of the same ``key`` takes its place."""
 
@@ -207,9 +203,7 @@ def read_entries(path: Path, kind: type[_Entry]) -> list[_Entry]:
         except ValidationError as error:
             if number == len(lines) and not line.endswith("\n"):
                 break
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"])) or "line"
-            raise RecordError(f"{path}:{number}: {key}: {first['msg']}") from None
+            raise RecordError(f"{path}:{number}: {describe_first(error)}") from None
         newest.pop(entry.key, None)
         newest[entry.key] = entry
     return list(newest.values())
@@ -225,14 +219,10 @@ def append_line(path: Path, line: str) -> None:
     with named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:
-            if file.tell() and _last_byte(path) != b"\n":
-                file.truncate(path.read_bytes().rfind(b"\n") + 1)
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    file.truncate(path.read_bytes().rfind(b"\n") + 1)
             file.write(line.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1)

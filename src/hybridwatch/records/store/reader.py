@@ -3,19 +3,8 @@
 Reading all never fails for one bad file. Whether a file is a plain one of a size that fits is
 looked at before it is opened: a pipe would wait, and a device be read without end.
 
-Pinned baselines are in ``results/baselines.toml``, one of a scenario on a testbed::
-
-    [[baseline]]
-    scenario = "smoke/padded-graph-rows"
-    testbed = "amd-epyc-2c-ecb3ae"
-    run = "dcc7e0b6"
-    side = 0
-    reason = "last release before the graph rework"
-    date = 2026-11-21
-    who = "on duty"       # optional
-
-``results/examples.txt`` has the ids of runs that came with the repository: they are not measured
-again, so none of them is ever overdue.
+Pinned baselines are in ``baselines.toml`` (``results/README.md`` has its form), and the ids of runs
+that came with the repository in ``examples.txt``: none of those is ever overdue.
 """
 
 import os
@@ -28,14 +17,16 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import Decoded, decode_record
 from hybridwatch.records.fields import MOST_BULK_BYTES, MOST_RECORD_BYTES
+from hybridwatch.records.json_checks import describe_first
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import pruned_files, results_above
 from hybridwatch.records.store.mirror import mirror_at, refreshed
+from hybridwatch.scenarios.validation import Part
 
 _NOUNS: Final = {
     stat.S_IFIFO: "a pipe",
@@ -111,12 +102,12 @@ class RecordReader:
 
     def bare(self, path: Path) -> Run:
         """Give a run without the answers and client results next to its record."""
-        with _naming(path):
+        with naming(path):
             return self._record(path).run
 
     def whole(self, path: Path) -> Run:
         """Give a run with what lies next to its record, if that was not thrown away on purpose."""
-        with _naming(path):
+        with naming(path):
             decoded = self._record(path)
             if decoded.bulk is not None and is_pruned(path, decoded.bulk.file):
                 return decoded.run
@@ -129,12 +120,13 @@ class RecordReader:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
+    """Make each error while a file is read, or one next to it, a ``RecordError`` with its path."""
     try:
         yield
     except OSError as error:
-        missing = error.filename or path
-        raise RecordError(f"{path}: cannot read {missing}: {error.strerror or error}") from error
+        other = "" if str(error.filename or path) == str(path) else f"{error.filename} "
+        raise RecordError(f"{path}: {other}cannot be read: {error.strerror or error}") from error
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
 
@@ -166,7 +158,6 @@ def read_bulk(record: Path, name: str) -> bytes:
 
 
 EXAMPLES: Final = "examples.txt"
-_MOST_LISTED_BYTES: Final = 2**20
 BASELINES: Final = "baselines.toml"
 _MOST_BYTES: Final = 2**20
 
@@ -175,17 +166,15 @@ def read_examples(results: Path) -> frozenset[str]:
     """Give the ids of a store's examples; none where the file is not there."""
     path = results / EXAMPLES
     try:
-        return frozenset(read_file(path, _MOST_LISTED_BYTES).decode().split())
+        return frozenset(read_file(path, _MOST_BYTES).decode().split())
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, RecordError) as error:
         raise RecordError(f"{path}: expected the ids of runs: {error}") from error
 
 
-class Baseline(BaseModel):
+class Baseline(Part):
     """A side of a run that others are held against; ``run`` may be the beginning of its id."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     scenario: Annotated[str, Field(min_length=1)]
     testbed: Annotated[str, Field(min_length=1)]
@@ -196,10 +185,8 @@ class Baseline(BaseModel):
     who: str | None = None
 
 
-class _BaselinesFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    baseline: list[Baseline] = []
+class _BaselinesFile(Part):
+    baseline: tuple[Baseline, ...] = Field(default=(), strict=False)
 
 
 def read_baselines(results: Path) -> tuple[Baseline, ...]:
@@ -216,11 +203,7 @@ def read_baselines(results: Path) -> tuple[Baseline, ...]:
     try:
         found = _BaselinesFile.model_validate(raw).baseline
     except ValidationError as error:
-        finding = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in finding["loc"])
-        raise RecordError(
-            f"{path}: {where}: {finding['msg']}, found {finding['input']!r}"
-        ) from error
+        raise RecordError(f"{path}: {describe_first(error)}") from error
     seen: set[tuple[str, str]] = set()
     for one in found:
         key = one.scenario, one.testbed

@@ -7,37 +7,33 @@ storing it twice stores it once. The file form, schema version 1, is documented 
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.fields import MOST_RECORD_BYTES
+from hybridwatch.records.fields import MOST_RECORD_BYTES, Digest
 from hybridwatch.records.file_parts import RECORD_SUFFIX, pretty, safe_name
+from hybridwatch.records.json_checks import describe_first
 from hybridwatch.records.run import Run
 from hybridwatch.records.store.layout import find_one, oldest_first
 from hybridwatch.records.store.mirror import adding, refreshed
-from hybridwatch.records.store.reader import read_file, read_run
+from hybridwatch.records.store.reader import naming, read_file, read_run
+from hybridwatch.scenarios.validation import Part
 from hybridwatch.system.files import create_all, make_folder
 
 VERDICT_SCHEMA: Final = 1
 
-_Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 VERDICTS: Final = "verdicts"
 _ID: Final = 8
 """Characters of a run's id, and of a digest in a name."""
 
 
-class _VerdictWire(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class SideRef(_VerdictWire):
+class SideRef(Part):
     """Where one side of a report was read; paths outside of the results folder are absolute.
 
     The digest is of the record, which holds that of the file of answers.
@@ -46,15 +42,13 @@ class SideRef(_VerdictWire):
     run_id: str
     side: Annotated[int, Field(ge=0)]
     record: str
-    sha256: _Digest
+    sha256: Digest
 
 
-class StoredVerdict(_VerdictWire):
+class StoredVerdict(Part):
     """A report, as ``compare --json`` prints it, with all that it was made from.
 
-    ``parameters`` are the numbers that rules use and no record holds. ``tools`` are as
-    ``analysis.tools`` has them; of an older verdict with the digest of the judging code
-    (``analysis``) in place of the version of the rules.
+    ``parameters`` are the numbers that rules use and no record holds.
     """
 
     schema_version: Literal[1] = VERDICT_SCHEMA
@@ -66,7 +60,7 @@ class StoredVerdict(_VerdictWire):
 
 
 class _Sealed(StoredVerdict):
-    sha256: _Digest
+    sha256: Digest
 
 
 def encode_verdict(verdict: StoredVerdict) -> tuple[bytes, str]:
@@ -90,9 +84,7 @@ def decode_verdict(raw: bytes) -> tuple[StoredVerdict, bool]:
     try:
         sealed = _Sealed.model_validate(content)
     except ValidationError as error:
-        finding = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in finding["loc"])
-        raise RecordError(f"not a stored verdict: {where}: {finding['msg']}") from error
+        raise RecordError(f"not a stored verdict: {describe_first(error)}") from error
     rest = {key: value for key, value in content.items() if key != "sha256"}
     verdict = StoredVerdict.model_validate(rest)
     return verdict, sealed.sha256 == _compute_digest(rest)
@@ -167,7 +159,7 @@ def find_verdict(results: Path, key: str) -> Path:
 
 def read_verdict(path: Path) -> tuple[StoredVerdict, bool]:
     """Read a stored verdict, and say whether it is still as it was written."""
-    with _naming(path):
+    with naming(path):
         return decode_verdict(read_file(path, MOST_RECORD_BYTES))
 
 
@@ -212,15 +204,5 @@ def _stem(verdict: StoredVerdict, contender: Run) -> str:
 
 
 def _digest(path: Path) -> str:
-    with _naming(path):
+    with naming(path):
         return hashlib.sha256(read_file(path, MOST_RECORD_BYTES)).hexdigest()
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except RecordError as error:
-        raise RecordError(f"{path}: {error}") from error

@@ -52,19 +52,15 @@ _ROOM: Final = 0.03
 _SMALL: Final = 5
 """Counts up to which an axis has a tick for each."""
 AXES: Final[dict[Unit, dict[str, str]]] = {
+    **{unit: {"tickformat": ",~g", "ticksuffix": f" {unit.value}"} for unit in _SPELT},
     Unit.SECONDS: {"tickformat": "~s", "ticksuffix": "s"},
-    Unit.TOKENS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " tok/s"},
-    Unit.REQUESTS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " req/s"},
-    Unit.STEPS_PER_SECOND: {"tickformat": ",~g", "ticksuffix": " step/s"},
     Unit.BYTES: {"tickformat": "~s", "ticksuffix": "B"},
     Unit.COUNT: {"tickformat": ",~g"},
     Unit.RATIO: {"tickformat": ".0%"},
 }
 HOVERS: Final[dict[Unit, str]] = {
+    **{unit: f"%{{y:,.4~r}} {unit.value}" for unit in _SPELT},
     Unit.SECONDS: "%{y:.4s}s",
-    Unit.TOKENS_PER_SECOND: "%{y:,.4~r} tok/s",
-    Unit.REQUESTS_PER_SECOND: "%{y:,.4~r} req/s",
-    Unit.STEPS_PER_SECOND: "%{y:,.4~r} step/s",
     Unit.BYTES: "%{y:.4s}B",
     Unit.COUNT: "%{y:,.6~r}",
     Unit.RATIO: "%{y:.1%}",

@@ -21,23 +21,15 @@ from hybridwatch.reports.figures.base import (
 )
 from hybridwatch.reports.reason_text import render_band
 
-_COLOURS: Final = {
-    Verdict.REGRESSION: "#d4483b",
-    Verdict.BROKEN: "#d4483b",
-    Verdict.IMPROVEMENT: "#3b7ddd",
-    Verdict.EQUIVALENT: "#14917d",
-    Verdict.WORSE_WITHIN: "#b5529b",
+_MARKS: Final = {
+    Verdict.REGRESSION: ("#d4483b", "x"),
+    Verdict.BROKEN: ("#d4483b", "x-open"),
+    Verdict.IMPROVEMENT: ("#3b7ddd", "triangle-up"),
+    Verdict.EQUIVALENT: ("#14917d", "circle"),
+    Verdict.WORSE_WITHIN: ("#b5529b", "triangle-down"),
 }
-_OTHER: Final = "#b07a10"
-"""3:1 on white and on near-black, all of them."""
-_SYMBOLS: Final = {
-    Verdict.REGRESSION: "x",
-    Verdict.BROKEN: "x-open",
-    Verdict.IMPROVEMENT: "triangle-up",
-    Verdict.EQUIVALENT: "circle",
-    Verdict.WORSE_WITHIN: "triangle-down",
-}
-_OTHER_SYMBOL: Final = "diamond"
+_OTHER: Final = ("#b07a10", "diamond")
+"""Colours, 3:1 on white and on near-black, all of them, and symbols."""
 _ROW: Final = 44
 """Pixels; the name stands over its line, so that a narrow page has its whole width."""
 _SHORT: Final = 24
@@ -152,7 +144,7 @@ def _line(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
     cut = [abs(end) > reach for end in (row.low, row.high)]
     arrows = zip(("arrow-left", "arrow-right"), cut, strict=True)
     symbols = [arrow if is_cut else "line-ns" for arrow, is_cut in arrows]
-    colour = _COLOURS.get(row.comparison.verdict, _OTHER)
+    colour, _ = _MARKS.get(row.comparison.verdict, _OTHER)
     return {
         "type": "scatter",
         "x": ends,
@@ -174,6 +166,7 @@ def _line(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
 def _mark(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
     comparison = row.comparison
     verdict = comparison.verdict
+    colour, symbol = _MARKS.get(verdict, _OTHER)
     hover = (
         f"<b>{escaped(row.name)}</b><br>{verdict.value}<br>"
         f"{escaped(describe_change(comparison))}<br>"
@@ -187,9 +180,9 @@ def _mark(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
         "y": [place],
         "mode": "markers",
         "marker": {
-            "symbol": _SYMBOLS.get(verdict, _OTHER_SYMBOL),
+            "symbol": symbol,
             "size": 11,
-            "color": _COLOURS.get(verdict, _OTHER),
+            "color": colour,
             "opacity": 1,
         },
         "hovertemplate": hover,

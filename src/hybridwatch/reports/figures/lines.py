@@ -49,28 +49,29 @@ _ABOVE: Final = 0.08
 """Room above and below, of the height that is drawn."""
 
 
-def figure_lines(lines: Sequence[Line], metric: Metric, *, over_releases: bool) -> go.Figure:
-    """Draw at least one line, over moments or ``over_releases``.
+def figure_lines(lines: Sequence[Line], metric: Metric) -> go.Figure:
+    """Draw at least one line, over moments or, where they are laid out so, over releases.
 
     Each point that can be pointed at has its run's id as the last of its ``customdata``.
     """
     traces: list[dict[str, Any]] = []
+    over_releases = lines[0].over_releases
     ticks = sum(len(line.levels) for line in lines) <= _TICKS
     for nth, line in enumerate(lines):
         colour = COLOURS[nth % len(COLOURS)]
-        traces.append(_band(line, colour, over_releases))
-        traces += _trials(line, colour, metric, over_releases)
-        medians = _medians(line, colour, metric, over_releases)
+        traces.append(_band(line, colour))
+        traces += _trials(line, colour, metric)
+        medians = _medians(line, colour, metric)
         # A run between two gaps has nothing to be joined to.
-        alone = any(piece.stop - piece.start == 1 for piece in _pieces(line, over_releases))
+        alone = any(piece.stop - piece.start == 1 for piece in line.pieces)
         traces.append(medians if ticks or alone else {**medians, "mode": "lines"})
-        traces += _gaps(line, colour, metric, over_releases)
+        traces += _gaps(line, colour, metric)
     for line in lines:
-        traces += _changes(line, metric, over_releases)
+        traces += _changes(line, metric)
     marks = [] if over_releases else build_marks(lines)
     if marks:
         traces.insert(0, rules(marks))
-    return base_figure(traces, **_layout(lines, metric, marks, over_releases))
+    return base_figure(traces, **_layout(lines, metric, marks))
 
 
 def find_fitted(lines: Sequence[Line]) -> Sequence[Line]:
@@ -90,8 +91,8 @@ def _reach(lines: Sequence[Line]) -> float:
     return max(values) - min(values)
 
 
-def _x(frame: pd.DataFrame, over_releases: bool) -> list[Any]:
-    if over_releases:
+def _x(frame: pd.DataFrame, line: Line) -> list[Any]:
+    if line.over_releases:
         return [float(place) for place in frame["place"]]
     return list(map(str, _utc(frame, "s")))
 
@@ -107,13 +108,13 @@ def _utc(frame: pd.DataFrame, unit: Literal["s", "m"]) -> npt.NDArray[np.str_]:
     return texts
 
 
-def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
+def _band(line: Line, colour: str) -> dict[str, Any]:
     """A closed outline for each stretch, so that it needs no second trace to be filled up to."""
-    every = _x(line.levels, over_releases)
+    every = _x(line.levels, line)
     low, high = line.levels["low"].tolist(), line.levels["high"].tolist()
     x: list[Any] = []
     y: list[Any] = []
-    for piece in _pieces(line, over_releases):
+    for piece in line.pieces:
         x += [*every[piece], *every[piece][::-1], None]
         y += [*high[piece], *low[piece][::-1], None]
     return {
@@ -130,20 +131,14 @@ def _band(line: Line, colour: str, over_releases: bool) -> dict[str, Any]:
     }
 
 
-def _pieces(line: Line, over_releases: bool) -> list[slice]:
-    """Stretches that are joined: along releases all, in time those without a gap."""
-    return [slice(0, len(line.levels))] if over_releases else line.pieces
-
-
-def _parted(values: Sequence[Any], line: Line, over_releases: bool) -> list[Any]:
+def _parted(values: Sequence[Any], line: Line) -> list[Any]:
     """Values with nothing between stretches, so that no line crosses a gap."""
-    pieces = _pieces(line, over_releases)
-    return [each for piece in pieces for each in (*values[piece], None)][:-1]
+    return [each for piece in line.pieces for each in (*values[piece], None)][:-1]
 
 
-def _gaps(line: Line, colour: str, metric: Metric, over_releases: bool) -> Iterator[dict[str, Any]]:
+def _gaps(line: Line, colour: str, metric: Metric) -> Iterator[dict[str, Any]]:
     """Mark where runs are missing, at the height of the median before."""
-    pairs = list(pairwise(_pieces(line, over_releases)))
+    pairs = list(pairwise(line.pieces))
     if not pairs:
         return
     before = line.levels.iloc[[old.stop - 1 for old, _ in pairs]]
@@ -153,7 +148,7 @@ def _gaps(line: Line, colour: str, metric: Metric, over_releases: bool) -> Itera
     )
     yield {
         "type": "scatter",
-        "x": _x(before.assign(started_at=pd.to_datetime(middle, utc=True)), over_releases),
+        "x": _x(before.assign(started_at=pd.to_datetime(middle, utc=True)), line),
         "y": before["value"].tolist(),
         "mode": "markers",
         "marker": {"symbol": "x-thin", "size": 8, "line": {"color": colour, "width": 1.5}},
@@ -168,7 +163,7 @@ def _gaps(line: Line, colour: str, metric: Metric, over_releases: bool) -> Itera
     }
 
 
-def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> dict[str, Any]:
+def _medians(line: Line, colour: str, metric: Metric) -> dict[str, Any]:
     levels = line.levels
     sides = zip(levels["build"], levels["n"], levels["low"], levels["high"], strict=True)
     texts = [
@@ -177,10 +172,10 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
         for build, n, low, high in sides
     ]
     runs = list(zip(_moments(levels), levels["run"], strict=True))
-    parted = partial(_parted, line=line, over_releases=over_releases)
+    parted = partial(_parted, line=line)
     return {
         "type": "scatter",
-        "x": parted(_x(levels, over_releases)),
+        "x": parted(_x(levels, line)),
         "y": parted(levels["value"].tolist()),
         "mode": "lines+markers",
         "line": {"color": colour, "width": 1.8},
@@ -200,9 +195,7 @@ def _medians(line: Line, colour: str, metric: Metric, over_releases: bool) -> di
     }
 
 
-def _trials(
-    line: Line, colour: str, metric: Metric, over_releases: bool
-) -> Iterator[dict[str, Any]]:
+def _trials(line: Line, colour: str, metric: Metric) -> Iterator[dict[str, Any]]:
     # Equal trials hide each other, and the only trial of a run is its median.
     seen = (line.points["n"] > 1) & ~line.points.duplicated(["level", "value"])
     for side, role in enumerate(SIDES):
@@ -213,7 +206,7 @@ def _trials(
         (testbed,) = points["testbed"].unique()  # series are of one
         yield {
             "type": "scatter",
-            "x": _x(points, over_releases),
+            "x": _x(points, line),
             "y": points["value"].tolist(),
             "mode": "markers",
             "marker": {"symbol": SYMBOLS[side], "size": 5, "color": faint(colour, _TRIAL)},
@@ -242,7 +235,7 @@ def _hover(build: str, record: str, revision: str, side: str) -> str:
     )
 
 
-def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[str, Any]]:
+def _changes(line: Line, metric: Metric) -> Iterator[dict[str, Any]]:
     if not line.history.points:
         return
     found = list(line.history.points)
@@ -250,7 +243,7 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
     colours = [_WORSE if metric.better.is_worse(point.effect) else _BETTER for point in found]
     yield {
         "type": "scatter",
-        "x": _x(at, over_releases),
+        "x": _x(at, line),
         "y": at["value"].tolist(),
         "mode": "markers",
         "marker": {
@@ -271,9 +264,9 @@ def _changes(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[s
     }
 
 
-def _places(line: Line, metric: Metric, over_releases: bool) -> Iterator[dict[str, Any]]:
+def _places(line: Line, metric: Metric) -> Iterator[dict[str, Any]]:
     """Shade from the last run before a change may have been to the first behind it, and drifts."""
-    x, history = _x(line.levels, over_releases), line.history
+    x, history = _x(line.levels, line), line.history
     spans = [(point.first - 1, point.last, point.effect) for point in history.points]
     spans += [(max(drift.index - 1, 0), drift.end, drift.effect) for drift in history.drifts]
     for start, end, effect in spans:
@@ -293,9 +286,7 @@ def describe_change(point: ChangePoint, line: Line, metric: Metric) -> str:
     return numbers.level_change(point.effect, point.interval, write)
 
 
-def _layout(
-    lines: Sequence[Line], metric: Metric, marks: Sequence[Mark], over_releases: bool
-) -> dict[str, Any]:
+def _layout(lines: Sequence[Line], metric: Metric, marks: Sequence[Mark]) -> dict[str, Any]:
     fitted = find_fitted(lines)
     first, last = _edges(fitted)
     upright = upright_axis(metric, _values(fitted))
@@ -309,9 +300,9 @@ def _layout(
         "hovermode": "closest",
         "clickmode": "event+select",
         "dragmode": "pan",
-        "shapes": [shape for line in lines for shape in _places(line, metric, over_releases)],
+        "shapes": [shape for line in lines for shape in _places(line, metric)],
         "annotations": list(labels([m for m in marks if m.at >= first], first, last)),
-        "xaxis": _axis(lines if over_releases else fitted, over_releases),
+        "xaxis": _axis(lines if lines[0].over_releases else fitted),
         "yaxis": upright,
         **({"yaxis2": AXIS} if marks else {}),
     }
@@ -331,8 +322,8 @@ def _values(lines: Sequence[Line]) -> list[float]:
     return [value for each in drawn for value in each.tolist()]
 
 
-def _axis(lines: Sequence[Line], over_releases: bool) -> dict[str, Any]:
-    if over_releases:
+def _axis(lines: Sequence[Line]) -> dict[str, Any]:
+    if lines[0].over_releases:
         releases = releases_in_order([r for line in lines for r in line.levels["release"]])
         places = {
             release: float(np.round(place))

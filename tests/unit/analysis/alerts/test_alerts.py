@@ -84,14 +84,14 @@ def test_it_opens_once_and_says_by_which_run() -> None:
     assert changes(alert) == [(TransitionKind.OPENED, "00000001")]
     assert alert.opened_by.run_id == "00000001"
     assert alert.newest.run_id == "00000002"
-    assert not alert.timeline.is_over
+    assert not alert.is_over
 
 
 @pytest.mark.parametrize("good", [Verdict.EQUIVALENT, Verdict.IMPROVEMENT])
 def test_it_resolves_by_itself_and_says_by_which_run(good) -> None:
     alert = alert_of(BAD, BAD, good)
     assert alert.status is Status.RESOLVED
-    assert alert.timeline.is_over
+    assert alert.is_over
     assert alert.transitions[-1].by.run_id == "00000002"
 
 

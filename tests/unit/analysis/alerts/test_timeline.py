@@ -114,7 +114,7 @@ def test_a_slow_down_is_over_once_every_metric_of_it_was_shown_good() -> None:
     half = [*both, *run(1, ttft=GOOD, tpot=UNCLEAR)]
     assert one_of(half).status is Status.OPEN
     assert [part.metric for part in one_of(half).cause.parts] == ["tpot"]
-    assert one_of([*half, *run(2, ttft=UNCLEAR, tpot=GOOD)]).timeline.is_over
+    assert one_of([*half, *run(2, ttft=UNCLEAR, tpot=GOOD)]).is_over
 
 
 def test_a_dead_engine_says_nothing_of_how_slow_it_was() -> None:
@@ -201,7 +201,7 @@ def test_what_was_bad_in_one_run_alone_is_not_repeated(metric, verdict, effect, 
     first, second = nights(BAD, verdict, about=question)
     alert = one_of([replace(first, effect=0.1), replace(second, effect=effect)])
     assert alert.status is status
-    assert alert.timeline.is_over is alert.timeline.is_not_repeated
+    assert alert.is_over is alert.is_not_repeated
 
 
 def test_what_was_bad_twice_recovers() -> None:
@@ -232,6 +232,6 @@ def test_what_is_worse_within_the_margin_opens_nothing_and_ends_nothing() -> Non
     within = Verdict.WORSE_WITHIN
     assert build_alerts(run(0, ttft=within), {}, noon(0)) == ()
     alert = one_of([*run(0, ttft=BAD), *run(1, ttft=within, tpot=GOOD)])
-    assert not alert.timeline.is_over
-    assert alert.timeline.newest.verdict is UNCLEAR
-    assert one_of([*every(0, FAILED), *run(1, ttft=within)]).timeline.newest.is_good
+    assert not alert.is_over
+    assert alert.newest.verdict is UNCLEAR
+    assert one_of([*every(0, FAILED), *run(1, ttft=within)]).newest.is_good

@@ -77,7 +77,7 @@ def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:
 def test_a_loop_of_links_is_one_line(record: Path) -> None:
     record.unlink()
     record.symlink_to(record)
-    with pytest.raises(RecordError, match=r"cannot read .*symbolic links"):
+    with pytest.raises(RecordError, match=r"cannot be read: .*symbolic links"):
         read_run(record)
 
 
