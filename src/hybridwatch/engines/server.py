@@ -33,7 +33,7 @@ _TRIES: Final = 100
 _SIGNALLED: Final = 192
 """From here on a status of the guard is that of a command which a signal has ended."""
 
-NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Engines use plain HTTP on loopback; without this a client reads every certificate of the
 machine, which takes longer than most requests."""
 
@@ -49,15 +49,22 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def open_http(url: str, timeout_s: float) -> httpx.Client:
+    """Open a client for what listens on loopback, past any proxy of the environment."""
+    # A connection for each request in flight: one without would never reach a held engine.
+    limits = httpx.Limits(max_connections=None)
+    return httpx.Client(
+        base_url=url, timeout=timeout_s, limits=limits, trust_env=False, verify=_NO_CERTIFICATES
+    )
+
+
 def is_healthy(url: str) -> bool:
     """Whether what listens at an address, an engine or a proxy, says that all is well."""
     try:
-        answer = httpx.get(
-            f"{url}/health", timeout=_HEALTH_S, trust_env=False, verify=NO_CERTIFICATES
-        )
+        with open_http(url, _HEALTH_S) as http:
+            return http.get("/health").status_code == httpx.codes.OK
     except httpx.HTTPError:
         return False
-    return answer.status_code == httpx.codes.OK
 
 
 class Stopped:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from hybridwatch.engines.control import EngineControl, LiveEngine
-from hybridwatch.engines.server import NO_CERTIFICATES
+from hybridwatch.engines.server import open_http
 from hybridwatch.measurement.completions import (
     WANTED,
     Reply,
@@ -196,14 +196,7 @@ def _served(
     engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any]
 ) -> list[Reply]:
     answered: list[Reply] = []
-    # A connection for each request in flight: one without would never reach the held engine.
-    with httpx.Client(
-        base_url=engine.server.url,
-        timeout=REQUEST_TIMEOUT_S,
-        limits=httpx.Limits(max_connections=None),
-        trust_env=False,
-        verify=NO_CERTIFICATES,
-    ) as http:
+    with open_http(engine.server.url, REQUEST_TIMEOUT_S) as http:
         driver = _Driver(engine, http, wanted)
         before: list[Tokens] = []
         for wave in waves:
