@@ -81,7 +81,22 @@ class Stopped:
         self.stop()
 
 
-class EngineServer(Stopped):
+class _Listening(Stopped):
+    """What listens on a port of this machine."""
+
+    _port: int
+
+    @property
+    def url(self) -> str:
+        """Base address, without a path."""
+        return f"http://{HOST}:{self._port}"
+
+    def is_well(self) -> bool:
+        """Whether it answers its health check; a proxy's says that both of its engines do."""
+        return is_healthy(self.url)
+
+
+class EngineServer(_Listening):
     """One engine on a free port; a context manager. Without ``wait`` it is made before it is up."""
 
     def __init__(self, launch: Launch, log: Path, *, wait: bool = True) -> None:
@@ -93,11 +108,6 @@ class EngineServer(Stopped):
             if wait:
                 wait_until_up(self.servers)
             on_error.pop_all()
-
-    @property
-    def url(self) -> str:
-        """Base address, without a path."""
-        return f"http://{HOST}:{self._port}"
 
     @property
     def servers(self) -> tuple["EngineServer", ...]:
@@ -136,10 +146,6 @@ class EngineServer(Stopped):
     def forget_peak(self) -> None:
         """Let the peak of its processes' memory begin again."""
         self._process.forget_peak()
-
-    def is_well(self) -> bool:
-        """Whether it answers its health check."""
-        return is_healthy(self.url)
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""
@@ -217,7 +223,7 @@ def pair_launch(launch: Launch, role: str) -> Launch:
     )
 
 
-class DisaggregatedServer(Stopped):
+class DisaggregatedServer(_Listening):
     """A prefill and a decode engine behind one address; a context manager.
 
     ``log`` is the proxy's; next to ``x.log`` are the engines' ``x.prefill.log`` and
@@ -264,18 +270,9 @@ class DisaggregatedServer(Stopped):
             time.sleep(_PROXY_POLL_S)
 
     @property
-    def url(self) -> str:
-        """Base address of the proxy, without a path."""
-        return f"http://{HOST}:{self._port}"
-
-    @property
     def servers(self) -> tuple[EngineServer, EngineServer]:
         """The engines behind the address: prefill, decode."""
         return self._prefill, self._decode
-
-    def is_well(self) -> bool:
-        """Whether the proxy answers and finds both engines well."""
-        return is_healthy(self.url)
 
     def error(self, message: str) -> EngineError:
         """An error about the pair, with the tails of all three logs."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -65,20 +65,14 @@ class Leaver:
         self._connection.close()
 
 
+@dataclass(slots=True)
 class _StepStage:
-    def __init__(
-        self,
-        engine: LiveEngine,
-        requests: Sequence[PlannedRequest],
-        send: Callable[[PlannedRequest], Future[Reply]],
-        body: Callable[[PlannedRequest], Mapping[str, Any]],
-    ) -> None:
-        self._sent: dict[int, Future[Reply]] = {}
-        self._leavers: dict[int, Leaver] = {}
-        self._engine = engine
-        self._requests = requests
-        self._send = send
-        self._body = body
+    _engine: LiveEngine
+    _requests: Sequence[PlannedRequest]
+    _send: Callable[[PlannedRequest], Future[Reply]]
+    _body: Callable[[PlannedRequest], Mapping[str, Any]]
+    _sent: dict[int, Future[Reply]] = field(default_factory=dict)
+    _leavers: dict[int, Leaver] = field(default_factory=dict)
 
     def serve(self) -> list[Reply]:
         """Send requests and let clients go at their steps; who went away has no tokens, ever."""
@@ -219,11 +213,11 @@ def _turn(wave: PlannedWave, before: Sequence[Tokens]) -> PlannedWave:
     return replace(wave, requests=tuple(requests))
 
 
+@dataclass(frozen=True, slots=True)
 class _Driver:
-    def __init__(self, engine: LiveEngine, http: httpx.Client, wanted: Mapping[str, Any]) -> None:
-        self._engine = engine
-        self._http = http
-        self._wanted = wanted
+    _engine: LiveEngine
+    _http: httpx.Client
+    _wanted: Mapping[str, Any]
 
     def serve(self, wave: PlannedWave) -> list[Reply]:
         requests = wave.requests
