@@ -21,7 +21,6 @@ from hybridwatch.engines.launch import HOST, Launch
 from hybridwatch.engines.pair_proxy import DECODE, PREFILL
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.system.guarded import GuardedProcess
-from hybridwatch.system.process_memory import ProcessMemory
 from hybridwatch.system.python_command import python_command
 
 _POLL_S: Final = 0.2
@@ -116,7 +115,7 @@ class EngineServer(_Listening):
 
     @property
     def pid(self) -> int:
-        """A process from which all of the engine's descend."""
+        """A process from which all of the engine's descend, its front end included."""
         return self._process.pid
 
     def require_running(self) -> None:
@@ -134,18 +133,6 @@ class EngineServer(_Listening):
     def _why(self) -> str:
         first = self._process.first_error()
         return f": {first}" if first else ""
-
-    def processor_seconds(self) -> float:
-        """Processor time of the engine, front end included, since it began."""
-        return self._process.processor_seconds()
-
-    def read_memory(self) -> ProcessMemory | None:
-        """What its processes hold, front end included; ``None`` where that cannot be read."""
-        return self._process.read_memory()
-
-    def forget_peak(self) -> None:
-        """Let the peak of its processes' memory begin again."""
-        self._process.forget_peak()
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""

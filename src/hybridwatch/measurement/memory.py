@@ -25,7 +25,7 @@ from hybridwatch.metrics import CAPACITY_METRICS, FIRST_REQUEST_TIME, REQUEST_BL
 from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, expand
-from hybridwatch.system.process_memory import ProcessMemory
+from hybridwatch.system.process_memory import ProcessMemory, forget_peak, read_memory
 
 LEAST_GROWTH: Final = 2**12
 """Bytes a request: growth of healthy engines stays below it."""
@@ -42,7 +42,7 @@ def begin_memory(trial: TrialContext) -> ProcessMemory | None:
         return None
     found = _read(trial.engine)
     for one in trial.engine.server.servers:
-        one.forget_peak()
+        forget_peak(one.pid)
     return found
 
 
@@ -72,7 +72,7 @@ def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tupl
 def _read(engine: LiveEngine) -> ProcessMemory | None:
     """Read what is in use, without what was freed and is kept for later."""
     engine.control.trim()
-    parts = [one.read_memory() for one in engine.server.servers]
+    parts = [read_memory(one.pid) for one in engine.server.servers]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None

@@ -173,7 +173,7 @@ def drive(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...
 
     A pair of engines cannot be held: how many requests share a step is its scheduler's business.
     """
-    return tuple(one.completion.tokens for one in _served(engine, waves, {}))
+    return tuple(one.completion.tokens for one in drive_replies(engine, waves, {}))
 
 
 def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
@@ -181,14 +181,10 @@ def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Compl
     return tuple(one.completion for one in drive_replies(engine, waves))
 
 
-def drive_replies(engine: LiveEngine, waves: Sequence[PlannedWave]) -> list[Reply]:
-    """Send every wave as ``drive_whole`` does, and bring back the text of each answer too."""
-    return _served(engine, waves, WANTED)
-
-
-def _served(
-    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any]
+def drive_replies(
+    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any] = WANTED
 ) -> list[Reply]:
+    """Send every wave as ``drive_whole`` does, and bring back the text of each answer too."""
     answered: list[Reply] = []
     with open_http(engine.server.url, REQUEST_TIMEOUT_S) as http:
         driver = _Driver(engine, http, wanted)

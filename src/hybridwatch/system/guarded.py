@@ -16,7 +16,6 @@ import psutil
 
 from hybridwatch.system import guard, stopping
 from hybridwatch.system.engine_log import excerpt, first_cause
-from hybridwatch.system.process_memory import ProcessMemory, forget_peak, read_memory
 
 _LOOPBACK: Final = "127.0.0.1,localhost"
 _LIBC: Final = ctypes.CDLL(None)
@@ -124,18 +123,6 @@ class GuardedProcess:
             raise TimeoutError from None
         stopping.require_wanted()
         return status
-
-    def processor_seconds(self) -> float:
-        """Processor time of the command and all its processes since they began."""
-        return processor_seconds(self._process.pid)
-
-    def read_memory(self) -> ProcessMemory | None:
-        """What the command and all its processes hold; ``None`` where that cannot be read."""
-        return read_memory(self._process.pid)
-
-    def forget_peak(self) -> None:
-        """Let the peak of their memory begin again."""
-        forget_peak(self._process.pid)
 
     def log_tail(self, lines: int = TAIL_LINES) -> str:
         """The last lines of the log; empty when there is none."""
