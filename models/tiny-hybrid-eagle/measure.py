@@ -1,6 +1,6 @@
 """Measure how many drafts the tiny hybrid model accepts, and write the figures beside the draft.
 
-    PYTHONPATH=src:models/tiny-hybrid <engine python> models/tiny-hybrid-eagle/measure.py \
+    PYTHONPATH=src:lab/src:models/tiny-hybrid <engine python> models/tiny-hybrid-eagle/measure.py \
         eagle --engine none
 
 `--engine none`, `align` and `all` start a vLLM engine on CPU in that mode of prefix caching;

@@ -1,6 +1,6 @@
 """Train the Eagle head of the tiny hybrid model, on CPU.
 
-    PYTHONPATH=src:models/tiny-hybrid OMP_NUM_THREADS=1 <engine python> \
+    PYTHONPATH=src:lab/src:models/tiny-hybrid OMP_NUM_THREADS=1 <engine python> \
         models/tiny-hybrid-eagle/train.py --output build/tiny-hybrid-eagle
 
 The environment is a CPU engine's: torch and transformers. Seeded throughout.

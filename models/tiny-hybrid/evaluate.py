@@ -1,6 +1,6 @@
 """Measure the model's exact match on the evaluation files and keep the figures beside it.
 
-    PYTHONPATH=src <engine python> models/tiny-hybrid/evaluate.py --engine vllm
+    PYTHONPATH=src:lab/src <engine python> models/tiny-hybrid/evaluate.py --engine vllm
 
 `--engine transformers` generates with transformers, `--engine vllm` with a real vLLM engine on CPU;
 both greedily. The figures go to the model's `evaluation.json`, where each keeps the other's.
@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hybridwatch.measurement.accuracy.embedded import (
-    EVALUATION_FILES,
     TASKS_DIRECTORY,
     EmbeddedQuestion,
     read_documents,
 )
+from hybridwatch_lab.embedded_tasks import EVALUATION_FILES
 
 HERE = Path(__file__).parent
 MAX_NEW_TOKENS = 40

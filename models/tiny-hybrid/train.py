@@ -1,6 +1,6 @@
 """Train the tiny hybrid model on the embedded tasks, from nothing, on CPU.
 
-    PYTHONPATH=src <engine python> models/tiny-hybrid/train.py --output build/tiny-hybrid
+    PYTHONPATH=src:lab/src <engine python> models/tiny-hybrid/train.py --output build/tiny-hybrid
 
 The environment is a CPU engine's: torch and transformers. Seeded throughout. Every hundred steps
 the exact match on held-out documents is logged, and the best model so far is saved.
@@ -14,7 +14,7 @@ from recipe.architecture import new_model, save_model
 from recipe.batches import Mix
 from recipe.training import Phase, train
 
-from hybridwatch.measurement.accuracy.embedded import MAX_DISTANCE
+from hybridwatch_lab.embedded_tasks import MAX_DISTANCE
 
 # Copying is found in short prompts and arithmetic by drill. What is left to learn after that is
 # which number of a story belongs in which step; the last phase is mostly stories.

@@ -1,7 +1,7 @@
 """Train the small Llama that drafts for the tiny hybrid model, on CPU.
 
-    PYTHONPATH=src:models/tiny-hybrid:models/tiny-hybrid-eagle OMP_NUM_THREADS=1 <engine python> \
-        models/tiny-llama-draft/train.py --output build/tiny-llama-draft
+    PYTHONPATH=src:lab/src:models/tiny-hybrid:models/tiny-hybrid-eagle OMP_NUM_THREADS=1 \
+        <engine python> models/tiny-llama-draft/train.py --output build/tiny-llama-draft
 
 The environment is a CPU engine's: torch and transformers. Seeded throughout.
 """

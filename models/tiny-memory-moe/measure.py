@@ -1,6 +1,6 @@
 """Measure the memory model's exact match and what damage to its Mamba state does to it.
 
-    PYTHONPATH=src:models/tiny-hybrid <engine python> models/tiny-memory-moe/measure.py vllm
+    PYTHONPATH=src:lab/src:models/tiny-hybrid <engine python> models/tiny-memory-moe/measure.py vllm
 
 The parts are `transformers` and `vllm` (greedy answers of either, the latter from a real engine on
 CPU that serves repeated listings from its prefix cache) and `damage` (transformers, with the Mamba
@@ -18,11 +18,11 @@ from evaluate import record
 from memory.rows import BLOCK, far_documents
 
 from hybridwatch.measurement.accuracy.embedded import (
-    STATE_RECALL_FILE,
     TASKS_DIRECTORY,
     EmbeddedQuestion,
     read_documents,
 )
+from hybridwatch_lab.embedded_tasks import STATE_RECALL_FILE
 
 HERE = Path(__file__).parent
 MAX_NEW_TOKENS = 8

@@ -1,6 +1,6 @@
 """Train the tiny memory model from nothing, on CPU.
 
-    PYTHONPATH=src:models/tiny-hybrid OMP_NUM_THREADS=1 <engine python> \
+    PYTHONPATH=src:lab/src:models/tiny-hybrid OMP_NUM_THREADS=1 <engine python> \
         models/tiny-memory-moe/train.py --output build/tiny-memory-moe
 
 The environment is a CPU engine's: torch and transformers. Seeded throughout. At every check the

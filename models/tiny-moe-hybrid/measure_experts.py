@@ -1,6 +1,7 @@
 """Measure what the experts do for the answers, and keep the figures beside the model.
 
-    PYTHONPATH=src:models/tiny-hybrid <engine python> models/tiny-moe-hybrid/measure_experts.py
+    PYTHONPATH=src:lab/src:models/tiny-hybrid <engine python> \
+        models/tiny-moe-hybrid/measure_experts.py
 
 Counts the documents of each evaluation file whose answer bytes are all the likeliest: with the
 whole model, with the experts' output zero, with the shared MLP's output zero, and with each token
@@ -22,7 +23,7 @@ from recipe.training import exact_match
 from torch import nn
 from transformers import AutoModelForCausalLM, GraniteMoeHybridForCausalLM
 
-from hybridwatch.measurement.accuracy.embedded import EVALUATION_COUNT, evaluation_files
+from hybridwatch_lab.embedded_tasks import EVALUATION_COUNT, evaluation_files
 
 HERE = Path(__file__).parent
 

@@ -1,6 +1,6 @@
 """Make the mixture-of-experts twin out of the trained tiny hybrid model, on CPU.
 
-    PYTHONPATH=src:models/tiny-hybrid <engine python> models/tiny-moe-hybrid/upcycle.py \
+    PYTHONPATH=src:lab/src:models/tiny-hybrid <engine python> models/tiny-moe-hybrid/upcycle.py \
         --output build/tiny-moe-hybrid
 
 Sparse upcycling (Komatsuzaki et al. 2022), on half of each MLP: one half of its neurons stays the
@@ -19,7 +19,7 @@ from recipe.batches import Mix
 from recipe.training import Phase, train
 from transformers import GraniteMoeHybridConfig, GraniteMoeHybridForCausalLM
 
-from hybridwatch.measurement.accuracy.embedded import MAX_DISTANCE
+from hybridwatch_lab.embedded_tasks import MAX_DISTANCE
 
 DENSE_MODEL = Path(__file__).parent.parent / "tiny-hybrid"
 EXPERTS, EXPERTS_PER_TOKEN = 4, 2

@@ -8,10 +8,10 @@ import pytest
 
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.measurement.accuracy.embedded import word_problem_documents
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
+from hybridwatch_lab.embedded_tasks import word_problem_documents
 from tests.engine.conftest import BUILD, HEALTHY
 from tests.engine.processes import kill_guard_and_server
 

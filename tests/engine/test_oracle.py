@@ -6,8 +6,7 @@ from click.testing import CliRunner
 from hybridwatch.cli.main import cli
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
-from hybridwatch.measurement.accuracy.oracle import find_deviations, find_path, load
-from hybridwatch.measurement.right_answers import by_transformers
+from hybridwatch.measurement.right_answers import by_transformers, find_deviations, find_path, load
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from tests.engine.conftest import BUILD

@@ -12,16 +12,14 @@ from github import GithubRetry
 
 from hybridwatch.errors import GithubError
 from hybridwatch.integrations.github import client as ours
-from hybridwatch.integrations.github.client import Check, PullRequest, RepositoryAccess
+from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess
 from hybridwatch.integrations.notify.channels import Github
 from hybridwatch.integrations.notify.issues import WantedIssue, open_tracker
 from tests.github.hub import BOT, EARLIER, HEAD, NUMBER, PERSONAL, REPOSITORY, TOKEN, Fault
 from tests.waiting import LIMIT_S
 
 MARK = "<!-- ours -->"
-CHECK = Check(
-    "failure", "Bad news", "**Bad news**", "https://github.com/octo/engine/actions/runs/1"
-)
+CHECK = ("failure", "Bad news", "**Bad news**", "https://github.com/octo/engine/actions/runs/1")
 
 
 def say(pull, text):
@@ -48,7 +46,7 @@ def test_all_that_the_bot_does_fits_the_published_description(contract, enter) -
     contract.add(text(3))
     assert say(pull, text(2)) == "unchanged"
     assert contract.bodies() == [text(2)]
-    assert [pull.check(HEAD, CHECK), pull.check(HEAD, CHECK)] == ["posted", "unchanged"]
+    assert [pull.check(HEAD, *CHECK), pull.check(HEAD, *CHECK)] == ["posted", "unchanged"]
     (check,) = contract.checks
     assert (check["name"], check["head_sha"]) == ("hybridwatch", HEAD)
     asked = {(method, re.sub(r"\d+|[ab]{40}", "N", path)) for method, path, _ in contract.requests}
@@ -340,9 +338,9 @@ def test_a_rate_limit_that_does_not_end_is_reported_in_time(
 
 def test_a_check_changes_with_its_content_only(hub, enter) -> None:
     pull = enter(hub)
-    assert pull.check(HEAD, CHECK) == "posted"
-    better = Check("success", "Equivalent", "all well")
-    assert [pull.check(HEAD, better), pull.check(HEAD, better)] == ["posted", "unchanged"]
+    assert pull.check(HEAD, *CHECK) == "posted"
+    better = ("success", "Equivalent", "all well")
+    assert [pull.check(HEAD, *better), pull.check(HEAD, *better)] == ["posted", "unchanged"]
     assert [check["conclusion"] for check in hub.checks] == ["failure", "success"]
 
 

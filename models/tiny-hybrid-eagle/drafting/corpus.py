@@ -13,12 +13,12 @@ from recipe.batches import EVALUATION_PROMPTS, Batch
 from recipe.tokenizer import PAD
 from transformers import GraniteMoeHybridForCausalLM
 
-from hybridwatch.measurement.accuracy.embedded import (
+from hybridwatch.scenarios import expansion
+from hybridwatch_lab.embedded_tasks import (
     recall_documents,
     shared_recall_documents,
     word_problem_documents,
 )
-from hybridwatch.scenarios import expansion
 
 Row = tuple[list[int], int]  # tokens, and how many of them are the prompt
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import torch
 
-from hybridwatch.measurement.accuracy.embedded import (
+from hybridwatch.measurement.accuracy.embedded import EmbeddedQuestion
+from hybridwatch_lab.embedded_tasks import (
     MAX_PROMPT,
     SHORTEST_LINE,
-    EmbeddedQuestion,
     evaluation_files,
     recall_documents,
     word_problem_documents,

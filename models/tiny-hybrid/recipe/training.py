@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 from transformers import GraniteMoeHybridForCausalLM
 
-from hybridwatch.measurement.accuracy.embedded import MAX_DISTANCE
+from hybridwatch_lab.embedded_tasks import MAX_DISTANCE
 from recipe.architecture import save_model
 from recipe.batches import ANSWER_WEIGHT, Batch, Mix, held_out_batches, training_batches
 from recipe.optimization import new_optimizers, set_rates, share_of_peak

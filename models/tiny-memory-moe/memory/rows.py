@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import torch
 from recipe.tokenizer import PAD, VOCABULARY_SIZE
 
-from hybridwatch.measurement.accuracy.embedded import (
+from hybridwatch.measurement.accuracy.embedded import EmbeddedQuestion
+from hybridwatch_lab.embedded_tasks import (
     EVALUATION_COUNT,
     FILLER_WORDS,
     HEAD,
     STATE_RECALL_SEED,
-    EmbeddedQuestion,
     Pair,
     RecallShape,
     draw_listing,

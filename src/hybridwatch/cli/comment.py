@@ -101,12 +101,6 @@ def _comment(pull: "PullRequest", findings: ChangeReview) -> str:
 
 
 def _check(pull: "PullRequest", findings: ChangeReview) -> str:
-    from hybridwatch.integrations.github.client import Check
-
-    check = Check(
-        conclusion=findings.conclusion.value,
-        title=one_line(render_title(findings))[:_LONGEST_TITLE],
-        summary=render(findings).text,
-        details_url=run_address() or None,
-    )
-    return f"{check.conclusion}, {pull.check(pull.head, check)}"
+    conclusion, title = findings.conclusion.value, one_line(render_title(findings))[:_LONGEST_TITLE]
+    done = pull.check(pull.head, conclusion, title, render(findings).text, run_address())
+    return f"{conclusion}, {done}"

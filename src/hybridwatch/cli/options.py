@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import click
 from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.records.store.layout import RESULTS_VARIABLE, results_folder, results_name
 from hybridwatch.system.console_text import say
+from hybridwatch.system.files import put
 from hybridwatch.system.home import home_or_shipped, is_extending
 
 _RESULTS: Final = Path("results")
@@ -29,14 +29,10 @@ FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 
 def write_file(path: Path, content: bytes, *, reported: bool = False) -> None:
     """Write a file, whole or not at all, and say so if wanted; folders on the way are made."""
-    half = path.with_name(f".{path.name}.half")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        half.write_bytes(content)
-        half.replace(path)
+        put(path, content)
     except OSError as error:
-        with suppress(OSError):
-            half.unlink()
         raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from error
     if reported:
         say(f"{path}: {len(content)} bytes", err=True)

@@ -15,21 +15,19 @@ from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import equipped_label
 from hybridwatch.engines.fitting import model_folder
 from hybridwatch.errors import ScenarioError
-from hybridwatch.measurement.accuracy.oracle import (
+from hybridwatch.measurement.engine_pool import EnginePool
+from hybridwatch.measurement.load import TrialContext
+from hybridwatch.measurement.right_answers import (
     Oracle,
+    WrongAnswer,
+    build_oracle,
+    by_engine,
+    by_transformers,
     find_deviations,
     find_own_path,
     find_path,
     load,
     model_digest,
-)
-from hybridwatch.measurement.engine_pool import EnginePool
-from hybridwatch.measurement.load import TrialContext
-from hybridwatch.measurement.right_answers import (
-    WrongAnswer,
-    build_oracle,
-    by_engine,
-    by_transformers,
     wrong_answers,
 )
 from hybridwatch.measurement.testbed import make_ready

@@ -24,29 +24,19 @@ from packaging.utils import canonicalize_name
 
 from hybridwatch.engines.other_python import Installed
 from hybridwatch.errors import BuildError
-from hybridwatch.system.python_command import python_command
+from hybridwatch.system.python_command import python_command, run_captured
 
 _LIMIT_S: Final = 120.0
 
 
 def git(folder: Path, *words: str) -> str:
     """Call git in a folder, and return what it prints."""
-    command = ("git", "-C", str(folder), *words)
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=True,
-        )
+        return run_captured(("git", "-C", str(folder), *words), _LIMIT_S).stdout
     except subprocess.CalledProcessError as error:
         raise BuildError(f"{folder}: git {words[0]}: {error.stderr.strip()}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{folder}: git {words[0]}: {error}") from None
-    return done.stdout
 
 
 PACKAGE: Final = "vllm"
@@ -316,15 +306,7 @@ def _copy(source: Path, released: Path, target: Path) -> bool:
 def _note_revision(tree: CodeTree, python: Path, into: Path) -> None:
     words = ("-m", "hybridwatch_engine.revision", str(tree.package))
     try:
-        done = subprocess.run(
-            python_command(*words, python=python),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=True,
-        )
+        done = run_captured(python_command(*words, python=python), _LIMIT_S, cwd="/")
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise BuildError(f"{tree.package}: its revision cannot be had: {error}") from None

@@ -1,16 +1,14 @@
 """The harness's end of ``/collective_rpc``: switches and counts on a live engine."""
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
 
-from hybridwatch.engines.server import EngineServer, Server
+from hybridwatch.engines.server import EngineServer, Server, open_http
 from hybridwatch.errors import BuildError, MeasurementError
 from hybridwatch.records.identity import FixState
 
@@ -238,7 +236,7 @@ def _together(one: Any, other: Any) -> Any:
 class _ControlLine:
     def __init__(self, server: EngineServer) -> None:
         self.server = server
-        self._http = httpx.Client(base_url=server.url, timeout=_TIMEOUT_S, trust_env=False)
+        self._http = open_http(server.url, _TIMEOUT_S)
 
     def close(self) -> None:
         self._http.close()
@@ -292,25 +290,3 @@ class LiveEngine:
         """End it."""
         self.control.close()
         self.server.stop()
-
-
-@contextmanager
-def ended_after(engine: LiveEngine, limit_s: float | None) -> Iterator[threading.Event]:
-    """End an engine that is not done in time; the event then is set."""
-    expired = threading.Event()
-
-    def end() -> None:
-        expired.set()
-        for server in engine.server.servers:
-            server.stop()
-
-    timer = threading.Timer(limit_s, end) if limit_s is not None else None
-    if timer is not None:
-        timer.start()
-    try:
-        yield expired
-    finally:
-        if timer is not None:
-            timer.cancel()
-            if expired.is_set():
-                timer.join()

@@ -178,40 +178,30 @@ class Launch:
         return {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if shared else {}
 
 
+_VALUED: Final = (
+    *("load_format", "max_num_batched_tokens", "scheduling_policy", "mamba_cache_mode"),
+    *("mamba_cache_dtype", "kv_cache_dtype", "mamba_ssm_cache_dtype", "mamba_block_size"),
+    *("prefix_match_unit", "replayssm_buffer_len", "max_loras", "max_lora_rank"),
+    *("num_gpu_blocks_override", "block_size"),
+)
+"""Fields of ``EngineArgs`` that the engine calls the same, with a value."""
+_SWITCHES: Final = (
+    *("enable_prefix_caching", "enable_mamba_shared_prefix_checkpoint", "async_scheduling"),
+    "use_replayssm",
+)
+
+
 def _own_flags(engine: EngineArgs) -> dict[str, str]:
-    valued = {
-        "load-format": engine.load_format,
-        "max-num-batched-tokens": engine.max_num_batched_tokens,
-        "scheduling-policy": engine.scheduling_policy,
-        "mamba-cache-mode": engine.mamba_cache_mode,
-        "mamba-cache-dtype": engine.mamba_cache_dtype,
-        "kv-cache-dtype": engine.kv_cache_dtype,
-        "mamba-ssm-cache-dtype": engine.mamba_ssm_cache_dtype,
-        "mamba-block-size": engine.mamba_block_size,
-        "prefix-match-unit": engine.prefix_match_unit,
-        "replayssm-buffer-len": engine.replayssm_buffer_len,
-        "max-loras": engine.max_loras,
-        "max-lora-rank": engine.max_lora_rank,
-        "num-gpu-blocks-override": engine.num_gpu_blocks_override,
-        "block-size": engine.block_size,
-        **{
-            f"{kind}-parallel-size": ranks
-            for kind, ranks in (
-                ("data", engine.data_parallel_size),
-                ("tensor", engine.tensor_parallel_size or 1),
-                ("pipeline", engine.stages),
-            )
-            if ranks > 1
-        },
+    valued = {name.replace("_", "-"): getattr(engine, name) for name in _VALUED}
+    ranks = {
+        "data-parallel-size": engine.data_parallel_size,
+        "tensor-parallel-size": engine.tensor_parallel_size or 1,
+        "pipeline-parallel-size": engine.stages,
     }
+    valued |= {name: number for name, number in ranks.items() if number > 1}
     flags = {name: str(value) for name, value in valued.items() if value is not None}
-    switches = {
-        "enable-prefix-caching": engine.enable_prefix_caching,
-        "enable-mamba-shared-prefix-checkpoint": engine.enable_mamba_shared_prefix_checkpoint,
-        "async-scheduling": engine.async_scheduling,
-        "use-replayssm": engine.use_replayssm,
-    }
-    for name, wanted in switches.items():
+    for switch in _SWITCHES:
+        name, wanted = switch.replace("_", "-"), getattr(engine, switch)
         if wanted is not None:
             flags[name if wanted else f"no-{name}"] = ""
     return flags

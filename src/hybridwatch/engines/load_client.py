@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx
 
 from hybridwatch.engines.launch import Launch
-from hybridwatch.engines.server import NO_CERTIFICATES, EngineServer, Server
+from hybridwatch.engines.server import EngineServer, Server, open_http
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.metrics import SEND_LATENESS
 from hybridwatch.scenarios.expansion import expand, list_due_s
@@ -101,10 +101,8 @@ def _totals(text: str) -> Counter[str]:
 
 def _read_metrics(server: EngineServer) -> str:
     try:
-        answer = httpx.get(
-            f"{server.url}/metrics", timeout=_TIMEOUT_S, trust_env=False, verify=NO_CERTIFICATES
-        )
-        return answer.raise_for_status().text
+        with open_http(server.url, _TIMEOUT_S) as http:
+            return http.get("/metrics").raise_for_status().text
     except httpx.HTTPError as error:
         raise server.error(f"no answer from the engine to /metrics: {error}") from error
 

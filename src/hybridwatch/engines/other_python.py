@@ -21,7 +21,7 @@ from hybridwatch.engines.install import mark_finished
 from hybridwatch.errors import BuildError
 from hybridwatch.scenarios.scenario import list_numbers
 from hybridwatch.system.home import foreign_environment, is_extending
-from hybridwatch.system.python_command import python_command
+from hybridwatch.system.python_command import python_command, run_captured
 
 _LIMIT_S: Final = 120.0
 _LOOKING: Final = """
@@ -62,17 +62,9 @@ class Installed:
 def look_at(python: Path) -> Installed:
     """Ask an interpreter what it has; one that does not start or has no vLLM is refused."""
     try:
-        done = subprocess.run(
-            python_command("-c", _LOOKING, python=python),
-            # Not where a folder ``vllm`` may lie: it would be found before the installed one.
-            cwd="/",
-            env=foreign_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=True,
-        )
+        command = python_command("-c", _LOOKING, python=python)
+        # Not where a folder ``vllm`` may lie: it would be found before the installed one.
+        done = run_captured(command, _LIMIT_S, cwd="/", env=foreign_environment())
         found = TypeAdapter(Installed).validate_json(done.stdout)
     except subprocess.CalledProcessError as error:
         tail = "\n".join(error.stderr.splitlines()[-3:])

@@ -26,7 +26,7 @@ from hybridwatch.engines.install import InstallState, Say, mark_finished, state
 from hybridwatch.engines.other_python import Installed, look_at, make_stand_in
 from hybridwatch.engines.pip import find_wheel
 from hybridwatch.errors import BuildError
-from hybridwatch.system.files import claimed
+from hybridwatch.system.files import claimed, put
 from hybridwatch.system.home import shipped_engine
 
 _OVERLAY: Final = "overlay"
@@ -216,9 +216,7 @@ def _write(file: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
     if not entries:
         file.unlink(missing_ok=True)
         return
-    fresh = file.with_suffix(".new")
-    fresh.write_text(render_tables(entries), encoding="utf-8")
-    fresh.replace(file)
+    put(file, render_tables(entries).encode())
 
 
 def _base(

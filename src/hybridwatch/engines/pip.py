@@ -22,7 +22,7 @@ from packaging.tags import Tag, sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from hybridwatch.errors import BuildError
-from hybridwatch.system.python_command import python_command
+from hybridwatch.system.python_command import python_command, run_captured
 
 OPTIONS: Final = ("--disable-pip-version-check", "--no-input")
 
@@ -52,13 +52,7 @@ def cpu_index(say: Callable[[str], None]) -> tuple[str, ...]:
 
     Nor where torch's own does not answer, of which ``say`` gets a line: pip would ask for minutes.
     """
-    listed = subprocess.run(
-        python_command("-m", "pip", "config", "list"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    listed = run_captured(python_command("-m", "pip", "config", "list"), check=False)
     if _INDEX_NAMED.search(listed.stdout):
         return ()
     try:

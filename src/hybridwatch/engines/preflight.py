@@ -3,7 +3,6 @@
 import re
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from hybridwatch.engines.launch import HOST
 from hybridwatch.errors import BuildError, GpuError, MachineError
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system import nvidia
-from hybridwatch.system.python_command import python_command
+from hybridwatch.system.python_command import python_command, run_captured
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
@@ -268,15 +267,8 @@ def _for_cuda(version: tuple[int, int] | None) -> str:
 def require_wheels(build: BuildSpec, arguments: Sequence[str], wheels: Sequence[Path] = ()) -> None:
     """Refuse a build without all its wheels in the folders, or an index; installs nothing."""
     options = ("--dry-run", "--ignore-installed", "--quiet", *pip.OPTIONS, *pip.source(wheels))
-    done = subprocess.run(
-        python_command("-m", "pip", "install", *options, *arguments),
-        env=pip.environment(wheels),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    command = python_command("-m", "pip", "install", *options, *arguments)
+    done = run_captured(command, env=pip.environment(wheels), check=False)
     if done.returncode == 0:
         return
     missing = _NO_WHEEL.search(done.stderr)

@@ -20,8 +20,7 @@ import httpx
 from hybridwatch.engines.launch import HOST, Launch
 from hybridwatch.engines.pair_proxy import DECODE, PREFILL
 from hybridwatch.errors import EngineError, LateEngineError
-from hybridwatch.system.guarded import GuardedProcess, processor_seconds
-from hybridwatch.system.process_memory import ProcessMemory, forget_peak, read_memory
+from hybridwatch.system.guarded import GuardedProcess
 from hybridwatch.system.python_command import python_command
 
 _POLL_S: Final = 0.2
@@ -33,7 +32,7 @@ _TRIES: Final = 100
 _SIGNALLED: Final = 192
 """From here on a status of the guard is that of a command which a signal has ended."""
 
-NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Engines use plain HTTP on loopback; without this a client reads every certificate of the
 machine, which takes longer than most requests."""
 
@@ -49,15 +48,22 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def open_http(url: str, timeout_s: float) -> httpx.Client:
+    """Open a client for what listens on loopback, past any proxy of the environment."""
+    # A connection for each request in flight: one without would never reach a held engine.
+    limits = httpx.Limits(max_connections=None)
+    return httpx.Client(
+        base_url=url, timeout=timeout_s, limits=limits, trust_env=False, verify=_NO_CERTIFICATES
+    )
+
+
 def is_healthy(url: str) -> bool:
     """Whether what listens at an address, an engine or a proxy, says that all is well."""
     try:
-        answer = httpx.get(
-            f"{url}/health", timeout=_HEALTH_S, trust_env=False, verify=NO_CERTIFICATES
-        )
+        with open_http(url, _HEALTH_S) as http:
+            return http.get("/health").status_code == httpx.codes.OK
     except httpx.HTTPError:
         return False
-    return answer.status_code == httpx.codes.OK
 
 
 class Stopped:
@@ -74,7 +80,22 @@ class Stopped:
         self.stop()
 
 
-class EngineServer(Stopped):
+class _Listening(Stopped):
+    """What listens on a port of this machine."""
+
+    _port: int
+
+    @property
+    def url(self) -> str:
+        """Base address, without a path."""
+        return f"http://{HOST}:{self._port}"
+
+    def is_well(self) -> bool:
+        """Whether it answers its health check; a proxy's says that both of its engines do."""
+        return is_healthy(self.url)
+
+
+class EngineServer(_Listening):
     """One engine on a free port; a context manager. Without ``wait`` it is made before it is up."""
 
     def __init__(self, launch: Launch, log: Path, *, wait: bool = True) -> None:
@@ -88,18 +109,13 @@ class EngineServer(Stopped):
             on_error.pop_all()
 
     @property
-    def url(self) -> str:
-        """Base address, without a path."""
-        return f"http://{HOST}:{self._port}"
-
-    @property
     def servers(self) -> tuple["EngineServer", ...]:
         """The engines behind the address: this one."""
         return (self,)
 
     @property
     def pid(self) -> int:
-        """A process from which all of the engine's descend."""
+        """A process from which all of the engine's descend, its front end included."""
         return self._process.pid
 
     def require_running(self) -> None:
@@ -117,22 +133,6 @@ class EngineServer(Stopped):
     def _why(self) -> str:
         first = self._process.first_error()
         return f": {first}" if first else ""
-
-    def processor_seconds(self) -> float:
-        """Processor time of the engine, front end included, since it began."""
-        return processor_seconds(self._process.pid)
-
-    def read_memory(self) -> ProcessMemory | None:
-        """What its processes hold, front end included; ``None`` where that cannot be read."""
-        return read_memory(self._process.pid)
-
-    def forget_peak(self) -> None:
-        """Let the peak of its processes' memory begin again."""
-        forget_peak(self._process.pid)
-
-    def is_well(self) -> bool:
-        """Whether it answers its health check."""
-        return is_healthy(self.url)
 
     def error(self, message: str) -> EngineError:
         """An error about this engine, with the tail of its log."""
@@ -210,7 +210,7 @@ def pair_launch(launch: Launch, role: str) -> Launch:
     )
 
 
-class DisaggregatedServer(Stopped):
+class DisaggregatedServer(_Listening):
     """A prefill and a decode engine behind one address; a context manager.
 
     ``log`` is the proxy's; next to ``x.log`` are the engines' ``x.prefill.log`` and
@@ -257,18 +257,9 @@ class DisaggregatedServer(Stopped):
             time.sleep(_PROXY_POLL_S)
 
     @property
-    def url(self) -> str:
-        """Base address of the proxy, without a path."""
-        return f"http://{HOST}:{self._port}"
-
-    @property
     def servers(self) -> tuple[EngineServer, EngineServer]:
         """The engines behind the address: prefill, decode."""
         return self._prefill, self._decode
-
-    def is_well(self) -> bool:
-        """Whether the proxy answers and finds both engines well."""
-        return is_healthy(self.url)
 
     def error(self, message: str) -> EngineError:
         """An error about the pair, with the tails of all three logs."""

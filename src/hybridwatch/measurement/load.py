@@ -29,6 +29,7 @@ from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.workload import Generation, Sweep
 from hybridwatch.system import nvidia
+from hybridwatch.system.guarded import processor_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def work_of_load(trial: TrialContext, load: Generation) -> Loaded:
 
 
 def _processor_seconds(server: Server) -> float:
-    return sum(engine.processor_seconds() for engine in server.servers)
+    return sum(processor_seconds(engine.pid) for engine in server.servers)
 
 
 def samples_of_client(result: Mapping[str, Any]) -> tuple[Sample, ...]:

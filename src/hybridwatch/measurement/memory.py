@@ -1,4 +1,4 @@
-"""What an engine takes in memory: its processes before and after a timed load, its cache at rest.
+"""What an engine takes: memory around a timed load, its cache at rest, seconds for its start.
 
 A healthy process still allocates now and then for many requests at once. So growth is what both the
 load and a few more requests show; at least ``LEAST_GROWTH``.
@@ -11,7 +11,7 @@ from typing import Final
 import httpx
 
 from hybridwatch.engines.control import LiveEngine
-from hybridwatch.engines.server import NO_CERTIFICATES
+from hybridwatch.engines.server import open_http
 from hybridwatch.errors import MeasurementError
 from hybridwatch.measurement.completions import build_body
 from hybridwatch.measurement.load import TrialContext
@@ -21,10 +21,11 @@ from hybridwatch.measurement.waves import (
     REQUEST_TIMEOUT_S,
     drive,
 )
-from hybridwatch.metrics import CAPACITY_METRICS, REQUEST_BLOCKS
+from hybridwatch.metrics import CAPACITY_METRICS, FIRST_REQUEST_TIME, REQUEST_BLOCKS
+from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, expand
-from hybridwatch.system.process_memory import ProcessMemory
+from hybridwatch.system.process_memory import ProcessMemory, forget_peak, read_memory
 
 LEAST_GROWTH: Final = 2**12
 """Bytes a request: growth of healthy engines stays below it."""
@@ -41,7 +42,7 @@ def begin_memory(trial: TrialContext) -> ProcessMemory | None:
         return None
     found = _read(trial.engine)
     for one in trial.engine.server.servers:
-        one.forget_peak()
+        forget_peak(one.pid)
     return found
 
 
@@ -71,7 +72,7 @@ def samples_of_memory(before: ProcessMemory | None, trial: TrialContext) -> tupl
 def _read(engine: LiveEngine) -> ProcessMemory | None:
     """Read what is in use, without what was freed and is kept for later."""
     engine.control.trim()
-    parts = [one.read_memory() for one in engine.server.servers]
+    parts = [read_memory(one.pid) for one in engine.server.servers]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
@@ -114,12 +115,7 @@ def count_blocks(engine: LiveEngine, request: PlannedRequest) -> int:
     control, server = engine.control, engine.server
     body, most = build_body(request, server.launch.served_name, {}), 0
     with (
-        httpx.Client(
-            base_url=server.url,
-            timeout=REQUEST_TIMEOUT_S,
-            trust_env=False,
-            verify=NO_CERTIFICATES,
-        ) as http,
+        open_http(server.url, REQUEST_TIMEOUT_S) as http,
         ThreadPoolExecutor(1) as sender,
     ):
         control.hold()
@@ -137,3 +133,32 @@ def count_blocks(engine: LiveEngine, request: PlannedRequest) -> int:
         answer.result()
     control.drain()
     return most
+
+
+def time_first_request(trial: TrialContext) -> None:
+    """Time one request to an engine whose start is known, before it has served anything.
+
+    Nothing is known of a request that fails: the load after it says why.
+    """
+    engine = trial.engine
+    request = build_request(trial) if engine.start and engine.is_fresh else None
+    if request is None:
+        return
+    server = engine.server
+    body = build_body(request, server.launch.served_name, {})
+    with open_http(server.url, REQUEST_TIMEOUT_S) as http:
+        begin = time.monotonic()
+        try:
+            http.post(COMPLETIONS, json=body).raise_for_status()
+        except httpx.HTTPError:
+            return
+        engine.start[FIRST_REQUEST_TIME] = round(time.monotonic() - begin, CLOCK_DIGITS)
+    engine.settle(engine.setting)  # as if nothing had been served
+
+
+def samples_of_start(trial: TrialContext) -> tuple[Sample, ...]:
+    """Hand out what is known of the start of a trial's engine to the first trial that counts."""
+    if trial.is_warmup:
+        return ()
+    known, trial.engine.start = trial.engine.start, {}
+    return tuple(Sample(name, (seconds,)) for name, seconds in known.items())

@@ -24,9 +24,14 @@ from hybridwatch.measurement.load import (
     sweep,
     work_of_load,
 )
-from hybridwatch.measurement.memory import begin_memory, read_capacity, samples_of_memory
+from hybridwatch.measurement.memory import (
+    begin_memory,
+    read_capacity,
+    samples_of_memory,
+    samples_of_start,
+    time_first_request,
+)
 from hybridwatch.measurement.right_answers import checked, count_grammar_breaks
-from hybridwatch.measurement.start import samples_of_start, time_first_request
 from hybridwatch.measurement.waves import drive_replies
 from hybridwatch.metrics import (
     DUET_CPU_TIME,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from hybridwatch.engines.control import EngineControl, LiveEngine
-from hybridwatch.engines.server import NO_CERTIFICATES
+from hybridwatch.engines.server import open_http
 from hybridwatch.measurement.completions import (
     WANTED,
     Reply,
@@ -65,20 +65,14 @@ class Leaver:
         self._connection.close()
 
 
+@dataclass(slots=True)
 class _StepStage:
-    def __init__(
-        self,
-        engine: LiveEngine,
-        requests: Sequence[PlannedRequest],
-        send: Callable[[PlannedRequest], Future[Reply]],
-        body: Callable[[PlannedRequest], Mapping[str, Any]],
-    ) -> None:
-        self._sent: dict[int, Future[Reply]] = {}
-        self._leavers: dict[int, Leaver] = {}
-        self._engine = engine
-        self._requests = requests
-        self._send = send
-        self._body = body
+    _engine: LiveEngine
+    _requests: Sequence[PlannedRequest]
+    _send: Callable[[PlannedRequest], Future[Reply]]
+    _body: Callable[[PlannedRequest], Mapping[str, Any]]
+    _sent: dict[int, Future[Reply]] = field(default_factory=dict)
+    _leavers: dict[int, Leaver] = field(default_factory=dict)
 
     def serve(self) -> list[Reply]:
         """Send requests and let clients go at their steps; who went away has no tokens, ever."""
@@ -179,7 +173,7 @@ def drive(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Tokens, ...
 
     A pair of engines cannot be held: how many requests share a step is its scheduler's business.
     """
-    return tuple(one.completion.tokens for one in _served(engine, waves, {}))
+    return tuple(one.completion.tokens for one in drive_replies(engine, waves, {}))
 
 
 def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Completion, ...]:
@@ -187,23 +181,12 @@ def drive_whole(engine: LiveEngine, waves: Sequence[PlannedWave]) -> tuple[Compl
     return tuple(one.completion for one in drive_replies(engine, waves))
 
 
-def drive_replies(engine: LiveEngine, waves: Sequence[PlannedWave]) -> list[Reply]:
-    """Send every wave as ``drive_whole`` does, and bring back the text of each answer too."""
-    return _served(engine, waves, WANTED)
-
-
-def _served(
-    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any]
+def drive_replies(
+    engine: LiveEngine, waves: Sequence[PlannedWave], wanted: Mapping[str, Any] = WANTED
 ) -> list[Reply]:
+    """Send every wave as ``drive_whole`` does, and bring back the text of each answer too."""
     answered: list[Reply] = []
-    # A connection for each request in flight: one without would never reach the held engine.
-    with httpx.Client(
-        base_url=engine.server.url,
-        timeout=REQUEST_TIMEOUT_S,
-        limits=httpx.Limits(max_connections=None),
-        trust_env=False,
-        verify=NO_CERTIFICATES,
-    ) as http:
+    with open_http(engine.server.url, REQUEST_TIMEOUT_S) as http:
         driver = _Driver(engine, http, wanted)
         before: list[Tokens] = []
         for wave in waves:
@@ -226,11 +209,11 @@ def _turn(wave: PlannedWave, before: Sequence[Tokens]) -> PlannedWave:
     return replace(wave, requests=tuple(requests))
 
 
+@dataclass(frozen=True, slots=True)
 class _Driver:
-    def __init__(self, engine: LiveEngine, http: httpx.Client, wanted: Mapping[str, Any]) -> None:
-        self._engine = engine
-        self._http = http
-        self._wanted = wanted
+    _engine: LiveEngine
+    _http: httpx.Client
+    _wanted: Mapping[str, Any]
 
     def serve(self, wave: PlannedWave) -> list[Reply]:
         requests = wave.requests

@@ -15,11 +15,17 @@ from hybridwatch.analysis.signed_rank import BlockRow, flip_p
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement.accuracy.embedded import word_problem_documents
-from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, find_deviations, find_path, load
 from hybridwatch.measurement.load import TrialContext, samples_of_steps, sweep
 from hybridwatch.measurement.phase import TrialResult, _probed, measure
-from hybridwatch.measurement.right_answers import answered_by, list_trials, wrong_answers
+from hybridwatch.measurement.right_answers import (
+    NO_NUMBERS,
+    answered_by,
+    find_deviations,
+    find_path,
+    list_trials,
+    load,
+    wrong_answers,
+)
 from hybridwatch.measurement.waves import drive
 from hybridwatch.metrics import EXPLAINING, SEND_LATENESS, WRONG_ANSWERS, WRONG_TOKENS
 from hybridwatch.records.identity import FixState
@@ -28,6 +34,7 @@ from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.expansion import expand
 from hybridwatch.scenarios.workload import Sweep
 from hybridwatch.system.home import home
+from hybridwatch_lab.embedded_tasks import word_problem_documents
 from tests.builders import a_run_that_said
 from tests.engine.conftest import HEALTHY, KNOWN_BAD
 from tests.engine.steps import assert_steps_are_seen

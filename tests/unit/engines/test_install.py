@@ -28,7 +28,7 @@ from hybridwatch.engines.install import (
     state,
 )
 from hybridwatch.errors import BuildError
-from hybridwatch.measurement.accuracy.oracle import find_own_path, find_path
+from hybridwatch.measurement.right_answers import find_own_path, find_path
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import shipped
 from hybridwatch_lab.gpu.pack.resolve import lock_hashes

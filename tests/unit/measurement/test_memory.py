@@ -52,9 +52,15 @@ class Control:
         return self.told
 
 
+@pytest.fixture(autouse=True)
+def _sizes(monkeypatch) -> None:
+    monkeypatch.setattr(memory, "read_memory", lambda left: left.pop(0))
+    monkeypatch.setattr(memory, "forget_peak", lambda _left: None)
+
+
 def a_server(*sizes: ProcessMemory | None) -> Any:
-    left = list(sizes)
-    return SimpleNamespace(read_memory=lambda: left.pop(0), forget_peak=lambda: None)
+    """Make a server whose process has these sizes, one after the other."""
+    return SimpleNamespace(pid=list(sizes))
 
 
 def a_trial(*servers: Any, told: dict[str, int] | str = "", **engine: Any) -> Any:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.measurement.accuracy.oracle import find_path, load
 from hybridwatch.measurement.completions import prompt_digest
-from hybridwatch.measurement.right_answers import checked, list_trials
+from hybridwatch.measurement.right_answers import checked, find_path, list_trials, load
 from hybridwatch.metrics import WRONG_ANSWERS
 from hybridwatch.records.run import Sample
 from hybridwatch.records.trial_parts import NEAR_TIE_FLOAT32

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.measurement.start import samples_of_start, time_first_request
+from hybridwatch.measurement.memory import samples_of_start, time_first_request
 from hybridwatch.metrics import FIRST_REQUEST_TIME, START_TIME
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server
 from tests.unit.measurement.test_memory import OF_LOAD, SCENARIO

@@ -17,7 +17,6 @@ from hybridwatch.cli.subjects import chosen, takes_build
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import equipped_label, require_installed
 from hybridwatch.engines.fitting import find_checkpoint
-from hybridwatch.engines.oracle import OracleWorker
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.records.trial_parts import near_tie_within
@@ -27,6 +26,7 @@ from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.fuzz.case import compute_space, render
 from hybridwatch_lab.fuzz.engine_target import EngineTarget, FuzzCounts, Judge, LiveTarget
+from hybridwatch_lab.fuzz.oracle_worker import OracleWorker
 from hybridwatch_lab.fuzz.search import FuzzFailure, FuzzSearch, failure_lines
 from hybridwatch_lab.mutants.table import catalogue
 

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Final, Self
 
 from hybridwatch.engines.builds import BuildRequest
-from hybridwatch.engines.control import LiveEngine, ended_after
+from hybridwatch.engines.control import LiveEngine
 from hybridwatch.engines.load_client import read_totals
-from hybridwatch.engines.oracle import OracleQuestion, OracleWorker
 from hybridwatch.errors import EngineError, MeasurementError
-from hybridwatch.measurement.accuracy.oracle import NO_NUMBERS, error_in
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import CONTRACTS
-from hybridwatch.measurement.right_answers import read_answered
+from hybridwatch.measurement.right_answers import NO_NUMBERS, error_in, read_answered
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.records.trial_parts import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.stopping import require_wanted
 from hybridwatch_lab.fuzz.case import FuzzCase, planned
+from hybridwatch_lab.fuzz.oracle_worker import OracleQuestion, OracleWorker
 from hybridwatch_lab.in_engine import SETTINGS
+from hybridwatch_lab.mutants.faulty_engine import ended_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The live engine of one scenario, in which faults are switched on and off."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,3 +114,25 @@ class FaultyEngine:
             return same and not self.live().control.count_lost()
         except MeasurementError:
             return False
+
+
+@contextmanager
+def ended_after(engine: LiveEngine, limit_s: float | None) -> Iterator[threading.Event]:
+    """End an engine that is not done in time; the event then is set."""
+    expired = threading.Event()
+
+    def end() -> None:
+        expired.set()
+        for server in engine.server.servers:
+            server.stop()
+
+    timer = threading.Timer(limit_s, end) if limit_s is not None else None
+    if timer is not None:
+        timer.start()
+    try:
+        yield expired
+    finally:
+        if timer is not None:
+            timer.cancel()
+            if expired.is_set():
+                timer.join()

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
-from hybridwatch.engines.control import ended_after
 from hybridwatch.errors import EngineError, MeasurementError
 from hybridwatch.measurement.load import TrialContext
 from hybridwatch.measurement.phase import TrialResult, measure
@@ -15,7 +14,7 @@ from hybridwatch.measurement.plan import list_phases
 from hybridwatch.records.run import Failure, Phase, Trial
 from hybridwatch.scenarios.fixes import Mutant
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch_lab.mutants.faulty_engine import SIDE, FaultyEngine
+from hybridwatch_lab.mutants.faulty_engine import SIDE, FaultyEngine, ended_after
 from hybridwatch_lab.mutants.judging import NO_ANSWER_IN_TIME, SURVIVAL, Kill, find_kill, find_state
 from hybridwatch_lab.mutants.table import HEALTHY, MutantCell, MutantState
 

@@ -36,30 +36,21 @@ _REQUESTS: Final = logging.getLogger("github.Requester")
 """Where PyGithub logs what it sent and what came back."""
 
 
-class _Discretion(logging.Filter):
-    """Lets everything be logged but a secret."""
-
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        super().__init__()
-        self._redact = redact
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Black it out."""
-        shown = record.getMessage()
-        if (hidden := self._redact(shown)) != shown:
-            record.msg, record.args = hidden, ()
-        return True
-
-
 @contextmanager
 def discreet(logger: logging.Logger, redact: Callable[[str], str]) -> Iterator[None]:
     """Within the block, let a logger say nothing that ``redact`` takes out of a text."""
-    discretion = _Discretion(redact)
-    logger.addFilter(discretion)
+
+    def black_out(record: logging.LogRecord) -> bool:
+        shown = record.getMessage()
+        if (hidden := redact(shown)) != shown:
+            record.msg, record.args = hidden, ()
+        return True
+
+    logger.addFilter(black_out)
     try:
         yield
     finally:
-        logger.removeFilter(discretion)
+        logger.removeFilter(black_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +168,6 @@ _RETRIED: Final = frozenset({"GET", "POST", "PATCH", "DELETE"})
 """Also what makes something: after posting we look whether it is there twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A commit's status: ``success``, ``neutral`` or ``failure``, with a summary in Markdown."""
-
-    conclusion: str
-    title: str
-    summary: str
-    details_url: str | None = None
-
-
 class PullRequest:
     """One pull request."""
 
@@ -250,23 +231,26 @@ class PullRequest:
             edited = self._keep_first(ours, text)
             return "posted" if posted else "edited" if edited else "unchanged"
 
-    def check(self, sha: str, check: Check) -> str:
-        """Give a commit its status, unless it has this one already."""
+    def check(self, sha: str, conclusion: str, title: str, summary: str, url: str = "") -> str:
+        """Give a commit its status, unless it has this one already.
+
+        It is ``success``, ``neutral`` or ``failure``, with a summary in Markdown and a page's URL.
+        """
         with self._client.errors(f"give a check to commit {sha[:12]} of"):
             commit = self._repository.get_commit(sha)
             latest = list(commit.get_check_runs(check_name=_CHECK, filter="latest"))
             shown = {
                 (run.conclusion, run.output.title, plain(run.output.summary)) for run in latest
             }
-            if shown == {(check.conclusion, check.title, plain(check.summary))}:
+            if shown == {(conclusion, title, plain(summary))}:
                 return "unchanged"
             self._repository.create_check_run(
                 name=_CHECK,
                 head_sha=sha,
                 status="completed",
-                conclusion=check.conclusion,
-                output={"title": check.title, "summary": check.summary},
-                details_url=NotSet if check.details_url is None else check.details_url,
+                conclusion=conclusion,
+                output={"title": title, "summary": summary},
+                details_url=url or NotSet,
             )
             return "posted"
 

@@ -132,12 +132,8 @@ class JobResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
-    """A check of a host before it measures."""
-
-
-Work = JobCommand | HealthCheck
+Work = JobCommand | None
+"""A measurement, or the check of a host before it measures."""
 Result = JobResult | HealthReport
 
 

@@ -20,7 +20,6 @@ from hybridwatch.orchestration.fleet.cluster import (
     Cluster,
     Ended,
     Fate,
-    HealthCheck,
     HealthReport,
     HealthVerdict,
     HostOrder,
@@ -332,7 +331,7 @@ class QueueDriver:
             host = queue.fleet.hosts.get(name)
             due = host is not None and not host.job and host.standing in asking
             if due and self.registry.reserve_host(name, self.name):
-                order = HostOrder(f"proof-{secrets.token_hex(4)}", name, 0, HealthCheck())
+                order = HostOrder(f"proof-{secrets.token_hex(4)}", name, 0, None)
                 self._checked[order.id] = name
                 self.cluster.start(order)
 

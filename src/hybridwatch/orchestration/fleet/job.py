@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.validation import Part
@@ -160,6 +160,9 @@ class Job:
         return f"{self.scenario} {' against '.join(self.builds)} on {self.testbed}"
 
 
+_JOB: Final = TypeAdapter(Job)
+
+
 def compute_job_key(digest: str, builds: Sequence[str], place: str, batch_id: str) -> str:
     """Name a job by the digest of its scenario, its builds, its testbed or host, and its batch."""
     facts = json.dumps([digest, list(builds), place, batch_id])
@@ -185,20 +188,8 @@ def build_job_row(job: Job) -> dict[str, Any]:
 
 def parse_job_row(row: Any) -> Job:
     """Read a row back."""
-    options = json.loads(row.wish)
-    options["phases"] = tuple(options.get("phases", ()))
-    return Job(
-        key=row.key,
-        batch_id=row.night,
-        purpose=Purpose(row.purpose),
-        scenario=row.scenario,
-        builds=tuple(json.loads(row.builds)),
-        testbed=row.testbed,
-        options=JobOptions(**options),
-        priority=row.priority,
-        planned_at=row.planned_at,
-        until=row.until,
-    )
+    written = {"builds": json.loads(row.builds), "options": json.loads(row.wish)}
+    return _JOB.validate_python({**row._asdict(), **written, "batch_id": row.night})
 
 
 class HostStatus(Enum):

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.measurement.accuracy import embedded
 from hybridwatch.measurement.accuracy.embedded import (
-    EVALUATION_COUNT,
-    EVALUATION_FILES,
+    TASKS_DIRECTORY,
     EmbeddedQuestion,
+    read_documents,
 )
+from hybridwatch_lab import embedded_tasks as embedded
+from hybridwatch_lab.embedded_tasks import EVALUATION_COUNT, EVALUATION_FILES
 
 PAIR = re.compile(r"^([A-Z]\d)=([a-z]+)$", re.MULTILINE)
 PROBLEM = re.compile(
@@ -153,16 +154,16 @@ def test_shipped_files_are_what_the_generator_makes() -> None:
     files = embedded.evaluation_files()
     assert tuple(files) == embedded.EVALUATION_FILES
     for name, documents in files.items():
-        path = embedded.TASKS_DIRECTORY / name
+        path = TASKS_DIRECTORY / name
         assert len(documents) == embedded.EVALUATION_COUNT
         assert path.read_text(encoding="utf-8") == embedded.to_json_lines(documents)
-        assert embedded.read_documents(path) == documents
+        assert read_documents(path) == documents
 
 
 def test_command_writes_the_files_elsewhere(tmp_path: Path) -> None:
     assert embedded.main([str(tmp_path)]) == 0
     for name in (*embedded.EVALUATION_FILES, embedded.STATE_RECALL_FILE):
-        shipped = (embedded.TASKS_DIRECTORY / name).read_bytes()
+        shipped = (TASKS_DIRECTORY / name).read_bytes()
         assert (tmp_path / name).read_bytes() == shipped
 
 

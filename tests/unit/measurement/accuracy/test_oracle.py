@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import MeasurementError
-from hybridwatch.measurement.accuracy.oracle import (
+from hybridwatch.measurement.right_answers import (
     Oracle,
     find_deviations,
     find_path,

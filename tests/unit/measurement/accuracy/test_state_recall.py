@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from hybridwatch.measurement.accuracy import embedded
 from hybridwatch.measurement.accuracy.embedded import (
     TASKS_DIRECTORY,
     EmbeddedQuestion,
     read_documents,
-    to_json_lines,
 )
+from hybridwatch_lab import embedded_tasks as embedded
+from hybridwatch_lab.embedded_tasks import to_json_lines
 
 MODEL = Path(__file__).parents[4] / "models" / "tiny-memory-moe"
 BLOCK = 128  # tokens of a cached block, bytes of a prompt

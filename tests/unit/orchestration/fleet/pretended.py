@@ -10,7 +10,6 @@ from typing import Any
 
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.orchestration.fleet.cluster import (
-    HealthCheck,
     HealthReport,
     JobCommand,
     JobResult,
@@ -129,7 +128,7 @@ def main(address: str, results: str) -> None:
 
 def do(work: Work, is_wanted: Callable[[], bool] = lambda: True) -> Result:
     """Show a steady host; measure in a process."""
-    return STEADY if isinstance(work, HealthCheck) else perform(work, is_wanted)
+    return STEADY if work is None else perform(work, is_wanted)
 
 
 if __name__ == "__main__":

@@ -81,11 +81,12 @@ def test_another_night_has_jobs_of_its_own(write) -> None:
 
 
 def test_a_job_and_a_testbed_come_back_from_their_rows(write) -> None:
-    from types import SimpleNamespace
+    from collections import namedtuple
 
     path = write(GOOD)
     for job in jobs_of(path):
-        assert parse_job_row(SimpleNamespace(**build_job_row(job))) == job
+        row = build_job_row(job)
+        assert parse_job_row(namedtuple("Row", row)(**row)) == job
     for testbed in read_matrix(path).testbeds:
         assert HostKind.model_validate_json(testbed.model_dump_json()) == testbed
 
