@@ -77,7 +77,7 @@ def _confirmed(
             one
             for one in group.members
             if one.status is Status.OPEN
-            and one.timeline.is_confirmed
+            and one.is_confirmed
             and not is_control(one)
             and one.bad.started_at >= begun
         ]

@@ -242,6 +242,7 @@ def not_installed(results: Path) -> str:
 
 
 def of_releases(results: Path, *releases: str) -> str:
+    last = ""
     for number, release in enumerate(releases):
         builds = (a_build("tiny-1.0", release="1.0"), a_build("nightly", release=release))
         last = put(results, number, scenario=SCENARIO, builds=builds, broken=7.0 * number)

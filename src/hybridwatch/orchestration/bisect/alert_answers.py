@@ -37,7 +37,7 @@ def find_answer(results: Path, alerts: Iterable[Alert]) -> SearchAnswer | None:
     found = [
         (run.place, results / ANSWERS / f"{_name(alert, run.run_id)}.json")
         for alert in alerts
-        for run in alert.timeline.run_verdicts
+        for run in alert.run_verdicts
         if run.cause is not None and run.place >= alert.opened_by.place
     ]
     return next(filter(None, (_read(path) for _, path in sorted(found, reverse=True))), None)

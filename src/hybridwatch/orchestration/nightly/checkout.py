@@ -126,7 +126,7 @@ def load_policy(path: Path) -> Policy:
         tuple(file.expected),
         file.max_age_days,
         tuple(file.testbeds),
-        file.bisect and file.bisect.to_bisect(),
+        file.bisect.to_bisect() if file.bisect else None,
     )
 
 
