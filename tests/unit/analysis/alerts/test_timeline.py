@@ -85,7 +85,7 @@ def test_a_slow_down_is_one_alert_led_by_what_users_feel() -> None:
     ],
 )
 def test_an_alert_is_confirmed_when_it_cannot_end_as_not_repeated(judged, is_confirmed) -> None:
-    assert one_of(judged).timeline.is_confirmed is is_confirmed
+    assert one_of(judged).is_confirmed is is_confirmed
 
 
 def test_different_areas_are_different_alerts_the_most_severe_first() -> None:
