@@ -31,12 +31,11 @@ FAILED_TRIAL: Final = "failed_trial"
 """Stands where a metric stands, for a trial that gave no measurement."""
 _OWED: Final = "owed"
 _HEAD: Final = (
-    "Written by `hybridwatch releases card --out docs/releases.md` from the cells in "
-    "`results/releases/` and from nothing else; not edited by hand. `hybridwatch releases run` "
-    "measures what is missing. Each cell is a release on a CPU, as released, with the model runner "
-    "that is named; its contracts are held against what the scenario expects of a healthy engine. "
-    "What is owed is not measured yet; a dash is a scenario that does not apply. Scenarios with "
-    "the same cells share a row. The numbers in brackets are those of the reasons below. "
+    "Written by `hybridwatch releases card --out docs/releases.md` from `results/releases/`; "
+    "`hybridwatch releases run` measures what is missing. Each cell is a release on a CPU, as "
+    "released, with the model runner that is named; its contracts are held against what the "
+    "scenario expects of a healthy engine. A dash is a scenario that does not apply, owed one that "
+    "is not measured yet. Numbers in brackets are those of the reasons below. "
     "`results/releases/cells.jsonl` has every wrong value."
 )
 
