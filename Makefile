@@ -18,6 +18,7 @@ TESTS := -m "not slow and not hours" --randomly-seed=0 --randomly-dont-reorganiz
 SEED ?= $(shell date +%s)
 ANEW := -m "not hours" --randomly-seed=$(SEED) --hypothesis-profile=search --hypothesis-seed=$(SEED)
 BEGAN := $(shell date +%s)
+AT_ONCE := $(MAKE) --no-print-directory --jobs=2 --output-sync
 # Where it is set, each command and each worker compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 DOCS := .venv-docs/locked-$(shell (pwd; cat locks/docs.txt) | cksum | tr ' ' '-')
@@ -25,7 +26,7 @@ CONTRACT := tests/github/node_modules/ready-$(shell cat tests/github/package-loc
 AXE := tests/dashboard/node_modules/ready-$(shell cksum < tests/dashboard/package-lock.json | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check harness fleet bot engine older browser promtool axe contract lock screenshots dashboard docs clean
+.PHONY: help run test test-all check types style checks-and-docs harness fleet bot engine older browser promtool axe contract lock screenshots dashboard docs clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
@@ -33,18 +34,27 @@ help: ## List these targets.
 run: engine ## Run the smoke scenarios on the embedded model, healthy and known-bad; BUILD=cpu-0.32.0 names another release.
 	$(BIN)/hybridwatch run smoke/padded-graph-rows smoke --known-bad --build=$(BUILD)
 
-test: fleet engine older browser promtool axe contract docs check ## Everything that continuous integration runs.
+test: fleet engine older browser promtool axe contract checks-and-docs ## Everything that continuous integration runs.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) PYTHONHASHSEED=0 $(BIN)/python -m pytest $(WORKERS) $(TESTS)
 
-test-all: fleet engine older browser promtool axe contract docs check ## The same with the tests that take minutes each, in another order each time.
+test-all: fleet engine older browser promtool axe contract checks-and-docs ## The same with the tests that take minutes each, in another order each time.
 	HYBRIDWATCH_TESTS_BEGAN=$(BEGAN) $(BIN)/python -m pytest $(WORKERS) $(ANEW)
 
 check: $(LAB) ## Format, lint, types, layers; no test.
+	@$(AT_ONCE) types style
+
+# Types take as long as all else together, on one processor.
+types: $(LAB)
+	$(BIN)/mypy
+
+style: $(LAB)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	PYTHONPATH=engine/src:lab/engine $(BIN)/lint-imports
 	$(BIN)/python -m tests.dead_code
+
+checks-and-docs: $(LAB)
+	@$(AT_ONCE) types style docs
 
 harness: $(READY) ## Make the harness's environment and nothing else.
 

@@ -5,7 +5,7 @@ import hashlib
 import re
 import shutil
 import subprocess
-import sys
+import venv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -45,7 +45,7 @@ def distribution(site: Path, name: str, version: str, **files: str) -> None:
 
 def an_environment(folder: Path, *, plugin: bool = True) -> Path:
     """A virtual environment with a release of vLLM, and the plugin as an editable installation."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    venv.create(folder, symlinks=True)  # a tenth of what a Python of its own takes
     (site,) = (folder / "lib").glob("python3*/site-packages")
     write(site, {**CODE, **COMPILED})
     record = "\n".join(listed(name, text) for name, text in {**CODE, **COMPILED}.items())

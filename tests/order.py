@@ -17,6 +17,7 @@ LONGEST_FIRST: Final = (
     "tests/e2e/test_nightly.py",
     "tests/engine/test_families.py",
     "tests/engine/test_data_parallel.py",
+    "tests/engine/test_decoding_rows.py",
     "tests/engine/test_disaggregation.py",
     "tests/engine/test_kernels.py",
     "tests/engine/test_speculation.py",

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import venv
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ def install_wheel(environment: Path, *wheels: Path) -> Path:
     A line of a ``.pth`` file adds a folder and does not read the ``.pth`` files in it, so the
     editable installation that the tests run from stays out.
     """
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    venv.create(environment, symlinks=True)
     python = environment / "bin" / "python"
     options = ("--no-deps", "--no-index", "--quiet")
     subprocess.run(

@@ -20,7 +20,11 @@ from hybridwatch.system.home import home
 from hybridwatch_lab.in_engine import SETTINGS
 from tests.engine.conftest import HEALTHY
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.long("two engines, of which one interprets its kernels"),
+    pytest.mark.timeout(600),
+]
 
 SCENARIO = "curated/decoding-rows"
 
@@ -92,20 +96,24 @@ def memory(pool):
     control.plant(())
 
 
-def least_growth(memory, *faults, trials):
-    """Of several trials the least: requests of a new shape take memory for good, the first time."""
+def least_growth(memory, *faults, below, trials):
+    """Of several trials the least: requests of a new shape take memory for good, the first time.
+
+    The first that is low enough is the last.
+    """
     least = float("inf")
     for _ in range(trials):
         least = min(least, memory(*faults)["memory_growth"])
-        if least < 16 * KIB:
+        if least < below:
             break
     return least
 
 
 def test_memory_that_every_request_leaves_is_told_per_request(memory):
     # How many trials it takes until nothing is new hangs on what the engine did before.
-    assert least_growth(memory, trials=20) < 16 * KIB
-    assert 60 * KIB < least_growth(memory, "leaked-kib-64", trials=5) < 80 * KIB
+    assert least_growth(memory, below=16 * KIB, trials=20) < 16 * KIB
+    leaked = least_growth(memory, "leaked-kib-64", below=80 * KIB, trials=5)
+    assert 60 * KIB < leaked < 80 * KIB
 
 
 CACHE = (*CAPACITY_METRICS, REQUEST_BLOCKS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unchanged import ROOT, Subject, subjects
+from tests.unchanged import ROOT, Subject, note, read, subjects
 
 
 @pytest.fixture
@@ -56,6 +56,16 @@ def test_a_file_that_is_new_moved_or_gone_is_seen(subject: Subject, repository: 
     (part / "new.py").write_text("new")
     git(repository, "add", "--all")
     assert not subject.is_unchanged(repository)
+
+
+def test_a_pass_is_noted_of_the_file_that_passed_and_of_no_other(repository: Path) -> None:
+    table = repository / "table.json"
+    entry = '"tests/test_{}.py": {{"paths": ["src/part"], "passed": ""}}'
+    table.write_text(f"{{{entry.format('a')}, {entry.format('b')}}}")
+    (passed, other) = read(table)
+    note(passed, table, repository)
+    assert [one.is_unchanged(repository) for one in read(table)] == [True, False]
+    assert read(table)[1] == other
 
 
 @pytest.mark.parametrize("noted", subjects(), ids=lambda noted: noted.file)

@@ -215,9 +215,11 @@ def test_help_names_the_limits() -> None:
     assert f"at most {LARGEST:g}".replace("+", "") in text
 
 
-def test_a_million_times_are_searched(detect) -> None:
-    rows = (f"{10**18 + at},{1.05 if at >= 700_000 else 1.0}" for at in range(10**6))
-    assert "1000000000000700000" in detect("time,value", list(rows), status=1).output
+@pytest.mark.parametrize("times", [100_000, pytest.param(MOST_POINTS, marks=pytest.mark.slow)])
+def test_as_many_times_as_may_be_are_searched(detect, times) -> None:
+    changed = times * 7 // 10
+    rows = [f"{10**18 + at},{1.05 if at >= changed else 1.0}" for at in range(times)]
+    assert f"{10**18 + changed}" in detect("time,value", rows, status=1).output
 
 
 def test_what_is_exported_of_two_loads_is_two_series(detect, tmp_path) -> None:

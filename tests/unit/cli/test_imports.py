@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -47,32 +48,41 @@ NOT_FOR_JUDGING = frozenset(
 """Each takes longer to import than a verdict takes."""
 
 
-def modules_of(*words: str, package: Path | None = None) -> tuple[str, set[str]]:
-    """Call a verb in a process of its own.
+END = "\n--- the end of a call\n"
+CALLS = f"""
+import sys
+from hybridwatch.cli.main import cli
+for words in {{}}:
+    try:
+        cli(words, prog_name="hybridwatch")
+    except SystemExit:
+        pass
+    print(end={END!r})
+    sys.stderr.write(" ".join(sys.modules) + {END!r})
+"""
+
+
+def modules_of(*calls: Sequence[str], package: Path | None = None) -> list[tuple[str, set[str]]]:
+    """Call verbs, one after the other, in a process of their own.
 
     Args:
-        words: The command line.
+        calls: Command lines.
         package: Folder whose ``hybridwatch`` is meant, if it is not this one.
 
     Returns:
-        What it printed, and the modules that were loaded at its end.
+        What each printed, and the modules that were loaded at its end.
     """
-    code = (
-        "import sys\n"
-        "from hybridwatch.cli.main import cli\n"
-        f"try: cli({list(words)!r}, prog_name='hybridwatch')\n"
-        "except SystemExit: pass\n"
-        "sys.stderr.write('\\n' + ' '.join(sys.modules))\n"
-    )
     environment = os.environ | ({"PYTHONPATH": str(package)} if package else {})
+    code = CALLS.format([list(words) for words in calls])
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
     )
-    return done.stdout, set(done.stderr.splitlines()[-1].split())
+    said, loaded = done.stdout.split(END)[:-1], done.stderr.split(END)[:-1]
+    return [(one, set(names.split())) for one, names in zip(said, loaded, strict=True)]
 
 
 def loaded_by(*words: str) -> set[str]:
-    said, modules = modules_of(*words)
+    ((said, modules),) = modules_of(words)
     assert "Usage" in said
     return {name.partition(".")[0] for name in modules}
 
@@ -107,26 +117,27 @@ def measured(seed: int, day: int) -> Run:
     )
 
 
-@pytest.fixture
-def results(tmp_path):
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
     """Give a store in which two runs have a history, and their words on the command line."""
     runs = [measured(seed, day=seed) for seed in range(11)]
+    folder = tmp_path_factory.mktemp("results")
     for one in runs:
-        write_run(tmp_path, one)
-    return tmp_path, (f"{runs[-2].id}#0", f"{runs[-1].id}#1"), runs[-1].id
+        write_run(folder, one)
+    return folder, (f"{runs[-2].id}#0", f"{runs[-1].id}#1"), runs[-1].id
 
 
 @pytest.mark.parametrize("verb", ["compare", "gate", "comment"])
 def test_judging_loads_no_statistics_that_it_can_do_without(results, verb) -> None:
     folder, pair, alone = results
     rest = ("--results", str(folder), *(("--dry-run",) if verb == "comment" else ()))
-    for words in (pair, (alone,)):
-        said, modules = modules_of(verb, *words, *rest)
+    # The sides of one run need no database; those of two ask which runs are like them.
+    calls = modules_of((verb, alone, *rest), (verb, *pair, *rest))
+    for (said, modules), asks_database in zip(calls, (False, True), strict=True):
         assert ("judged" if verb == "gate" else "quivalent") in said
         assert "hybridwatch.analysis.rank" in modules
         assert modules.isdisjoint(NOT_FOR_JUDGING)
-        # The sides of one run need no database; those of two ask which runs are like them.
-        assert ("sqlalchemy" in modules) is (words == pair)
+        assert ("sqlalchemy" in modules) is asks_database
 
 
 def test_an_import_that_crept_in_is_seen(results, tmp_path) -> None:
@@ -137,5 +148,5 @@ def test_an_import_that_crept_in_is_seen(results, tmp_path) -> None:
     rule = package / "hybridwatch" / "analysis" / "rank.py"
     planted = "    from scipy import stats\n\n    del stats\n    n = len(values)\n"
     rule.write_text(rule.read_text().replace("    n = len(values)\n", planted, 1))
-    _, modules = modules_of("compare", *pair, "--results", str(folder), package=package)
+    ((_, modules),) = modules_of(("compare", *pair, "--results", str(folder)), package=package)
     assert modules & NOT_FOR_JUDGING == {"scipy.stats", "scipy.optimize"}

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def packages(tmp_path):
 def environment(tmp_path):
     """An environment that sees what the harness's one has."""
     folder = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    venv.create(folder, symlinks=True)
     (site,) = (folder / "lib").glob("python3*/site-packages")
     (site / "seen.pth").write_text(
         "\n".join(path for path in sys.path if path.endswith("site-packages"))
@@ -157,8 +158,7 @@ def build(tmp_path) -> BuildSpec:
     home = tmp_path / "my checkout"
     make_checkout(home)
     build = named_build("tiny-1.0", home)
-    venv = [sys.executable, "-m", "venv", "--without-pip", str(build.environment)]
-    subprocess.run(venv, check=True)
+    venv.create(build.environment, symlinks=True)
     return build
 
 

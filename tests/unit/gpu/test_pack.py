@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -154,7 +155,7 @@ def pack(checkout, index, made, tmp_path):
 @pytest.fixture
 def machine(tmp_path, index):
     """The Python of a machine that has what MACHINE says, itself a virtual environment."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "there"], check=True)
+    venv.create(tmp_path / "there", symlinks=True)
     (site,) = (tmp_path / "there" / "lib").glob("python3*/site-packages")
     torch = "__version__ = '2.11.0'\nclass cuda:\n    device_count = staticmethod(lambda: 0)\n"
     had = {
