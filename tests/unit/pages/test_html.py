@@ -30,15 +30,14 @@ from hybridwatch.pages.document import (
     Facts,
     Filters,
     Folded,
-    Heading,
     Inline,
+    Line,
     Link,
     NightCell,
     Nights,
     Notice,
     Paragraph,
     Section,
-    Short,
     Table,
     When,
     plain,
@@ -51,7 +50,6 @@ from hybridwatch.pages.html import (
     csv_of_chart,
     csv_of_table,
     file_name,
-    line_html,
     static_page,
 )
 from hybridwatch.reports.sentence import MARKS
@@ -68,6 +66,10 @@ def html(*blocks: Block) -> str:
     return str(blocks_html(blocks, PEN))
 
 
+def line_html(line: Line, context: HtmlContext = PEN) -> str:
+    return str(blocks_html([Paragraph(line)], context))
+
+
 def everything(text: str) -> tuple[Block, ...]:
     """Each kind of block with one text wherever a text can stand."""
     line = (text, Link(text, text), Link(text, address("run", x=text)))
@@ -75,7 +77,6 @@ def everything(text: str) -> tuple[Block, ...]:
     when = When(datetime(2026, 1, 1, tzinfo=UTC), text)
     choice = ChoiceField(text, text, {text: text}, (text,))
     return (
-        Heading(text),
         Paragraph(line),
         Notice(text, (line,)),
         Facts(((text, line),)),
@@ -101,7 +102,7 @@ def test_no_text_becomes_markup_in_any_block(place: int) -> None:
 
 def test_the_check_for_markup_sees_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html_module, "ENVIRONMENT", ENVIRONMENT.overlay(autoescape=False))
-    assert "<script" in html(Heading(HOSTILE))
+    assert "<script" in html(Section(HOSTILE, ()))
 
 
 def test_every_kind_of_block_and_of_piece_has_a_template() -> None:
@@ -130,14 +131,14 @@ def test_a_name_that_a_template_does_not_have_is_an_error() -> None:
     ["javascript:boom()", "http://example.org", "data:text/html,x", "//x", "https://", "h[ttp"],
 )
 def test_only_https_leads_out(to: str) -> None:
-    assert "<a" not in line_html(Link("click", to), PEN)
-    assert 'href="https://example.org/1"' in line_html(Link("c", "https://example.org/1"), PEN)
+    assert "<a" not in line_html(Link("click", to))
+    assert 'href="https://example.org/1"' in line_html(Link("c", "https://example.org/1"))
 
 
 def test_verdicts_are_reported_by_word_symbol_and_colour() -> None:
     looks = set()
     for verdict in Verdict:
-        said = str(line_html(verdict, PEN))
+        said = line_html(verdict)
         assert verdict.value in said
         assert MARKS[verdict] in said
         looks.add(said.split('class="hw-pill ')[1].split('"')[0])
@@ -150,15 +151,38 @@ def test_verdicts_are_reported_by_word_symbol_and_colour() -> None:
 def test_hover_says_utc_and_the_readers_time() -> None:
     pen = HtmlContext(PEN.href, local=ZoneInfo("Europe/Berlin"))
     moment = datetime(2026, 11, 21, 9, 15, tzinfo=UTC)
-    aged = str(line_html(When(moment, "3 h ago"), pen))
+    aged = line_html(When(moment, "3 h ago"), pen)
     assert 'title="2026-11-21 09:15 UTC\n2026-11-21 10:15 CET"' in aged
     assert ">3 h ago</time>" in aged
     assert 'datetime="2026-11-21T09:15:00+00:00"' in aged
 
 
-def test_hover_says_the_whole_of_what_is_short_and_both_are_harmless() -> None:
-    written = line_html(Short("<b>", '"><b>/results'), HtmlContext(href=Address.href))
-    assert written == '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>'
+def test_a_hover_is_harmless() -> None:
+    cell = Cell("<b>", title='"><b>/results')
+    written = html(Table("t", (Column("a"),), ((cell,),)))
+    assert ' title="&#34;&gt;&lt;b&gt;/results"><div>&lt;b&gt;</div>' in written
+
+
+def rows_of_a_phone(*verdicts: Verdict) -> list[str]:
+    """Write a table of ten columns; give the verdicts of the rows that a phone shows at first."""
+    columns = (Column("verdict"), *map(Column, "bcdefghij"))
+    written = html(Table("t", columns, tuple((Cell(one), *[""] * 9) for one in verdicts)))
+    kept = [row for row in written.split("<tr")[2:] if "hw-more" not in row.split(">")[0]]
+    named = [one.value for row in kept for one in Verdict if f"\u00a0{one.value}<" in row]
+    assert ("All" in written) == (len(kept) < len(verdicts))
+    return [*named, *written.partition("<summary>")[2].partition("<")[::2][:1]]
+
+
+def test_a_phone_shows_four_rows_of_ten_cells_and_leads_to_the_rest() -> None:
+    assert rows_of_a_phone(*[Verdict.EQUIVALENT] * 4) == ["equivalent"] * 4 + [""]
+    assert rows_of_a_phone(*[Verdict.EQUIVALENT] * 5) == ["equivalent"] * 4 + ["All 5 rows"]
+
+
+def test_a_phone_shows_bad_news_before_others_and_leaves_the_order() -> None:
+    good, bad, failed = Verdict.EQUIVALENT, Verdict.REGRESSION, Verdict.FAILED
+    shown = rows_of_a_phone(good, good, good, bad, good, good, failed)
+    assert shown == ["equivalent", "equivalent", "regression", "failed", "All 7 rows"]
+    assert rows_of_a_phone(*[bad] * 9)[-1] == "All 9 rows"
 
 
 def test_a_csv_link_holds_the_file_byte_for_byte() -> None:

@@ -31,7 +31,7 @@ from hybridwatch.history.overview_rows import (
     since_when,
 )
 from hybridwatch.history.runs import RunRow, latest_comparisons
-from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.address import EVERY, Address, address
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -46,13 +46,11 @@ from hybridwatch.pages.document import (
     Link,
     Paragraph,
     Section,
-    Short,
     Table,
 )
 from hybridwatch.pages.query import ViewQuery, name_options
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.overview_news import news_section, night_blocks
-from hybridwatch.pages.screens.pair import EVERY
 from hybridwatch.pages.screens.runs import are_chosen
 from hybridwatch.pages.screens.screen import (
     ScreenSource,
@@ -150,7 +148,7 @@ def _lead(runs: pd.DataFrame, source: ScreenSource) -> Line:
         f"{records} of {plural(runs['scenario'].nunique(), 'scenario')}, newest ",
         source.ago(newest),
         " · ",
-        Short(source.results.resolve().name, str(source.results.resolve())),
+        source.results.resolve().name,
     )
 
 
