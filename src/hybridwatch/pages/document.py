@@ -53,7 +53,15 @@ class Grade:
         return f"{self.verdict.value} {self.words}"
 
 
-Inline: TypeAlias = str | When | Link | Verdict | Grade
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A text that stands for a longer one."""
+
+    text: str
+    whole: str
+
+
+Inline: TypeAlias = str | When | Link | Verdict | Grade | Short
 """A piece of a line; a verdict shows as word, symbol and colour."""
 
 Line: TypeAlias = Inline | tuple[Inline, ...]
@@ -330,7 +338,7 @@ def _plain(piece: Inline) -> str:
     match piece:
         case str():
             return piece
-        case When() | Link() | Grade():
+        case When() | Link() | Grade() | Short():
             return piece.text
         case Verdict():
             return piece.value

@@ -59,8 +59,8 @@ _SPARK_HEIGHT: Final = 22
 _SPARK_INSET: Final = 3.0
 _SPARK_COLOUR: Final = "#5c86b8"
 """3:1 on white and on near-black: an image does not know the page's ground."""
-_PHONE_CELLS: Final = 40
-"""Cells of a table that a phone shows at first."""
+_PHONE_LINES: Final = 32
+"""Cells of a table that a phone shows at first; prose counts as three."""
 KEPT_CHARTS: Final = 256
 """Charts of which what was written is kept: those of the pages that people look at now."""
 _HERE: Final = files("hybridwatch.pages")
@@ -183,8 +183,8 @@ def _unbroken(line: Line) -> bool:
 
 
 def _more_rows(table: Table) -> frozenset[int]:
-    """Number the rows that a phone shows when they are all asked for: the last, the bad kept."""
-    first = max(3, _PHONE_CELLS // len(table.columns))
+    """Number the rows that a phone keeps back: the last, of which bad news comes last."""
+    first = max(3, _PHONE_LINES // sum(3 if column.wide else 1 for column in table.columns))
     is_bad = [any(map(_is_bad, pieces(build_cell(row[0]).content))) for row in table.rows]
     ordered = sorted(range(len(is_bad)), key=lambda at: not is_bad[at])
     return frozenset(ordered[first:])

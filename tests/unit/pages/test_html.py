@@ -38,6 +38,7 @@ from hybridwatch.pages.document import (
     Notice,
     Paragraph,
     Section,
+    Short,
     Table,
     When,
     plain,
@@ -157,21 +158,20 @@ def test_hover_says_utc_and_the_readers_time() -> None:
     assert 'datetime="2026-11-21T09:15:00+00:00"' in aged
 
 
-def test_a_hover_is_harmless() -> None:
-    cell = Cell("<b>", title='"><b>/results')
-    written = html(Table("t", (Column("a"),), ((cell,),)))
-    assert ' title="&#34;&gt;&lt;b&gt;/results"><div>&lt;b&gt;</div>' in written
+def test_hover_says_the_whole_of_what_is_short_and_both_are_harmless() -> None:
+    written = line_html(Short("<b>", '"><b>/results'))
+    assert '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>' in written
 
 
 def shown_on_a_phone(*verdicts: Verdict) -> list[str]:
-    """Write a table of ten columns: what a phone shows at first, and what leads to the rest."""
-    columns = (Column("verdict"), *map(Column, "bcdefghij"))
-    written = html(Table("t", columns, tuple((one, *"bcdefghij") for one in verdicts)))
+    """Write a table of eight columns: what a phone shows at first, and what leads to the rest."""
+    columns = (Column("verdict"), *map(Column, "bcdefgh"))
+    written = html(Table("t", columns, tuple((one, *"bcdefgh") for one in verdicts)))
     rows = re.findall(r'<tr role="row">\n<td.*?\u00a0([a-z ]+)</span>', written, re.DOTALL)
     return rows + re.findall("<summary>(.*)</summary>", written)
 
 
-def test_a_phone_shows_four_rows_of_ten_cells_and_leads_to_the_rest() -> None:
+def test_a_phone_shows_four_rows_of_eight_cells_and_leads_to_the_rest() -> None:
     assert shown_on_a_phone(*[Verdict.EQUIVALENT] * 4) == ["equivalent"] * 4
     assert shown_on_a_phone(*[Verdict.EQUIVALENT] * 5) == ["equivalent"] * 4 + ["All 5 rows"]
 

@@ -44,6 +44,7 @@ from hybridwatch.pages.document import (
     Link,
     Paragraph,
     Section,
+    Short,
     Table,
 )
 from hybridwatch.pages.query import ViewQuery, name_options
@@ -147,7 +148,7 @@ def _lead(runs: pd.DataFrame, source: ScreenSource) -> Line:
         f"{records} of {plural(runs['scenario'].nunique(), 'scenario')}, newest ",
         source.ago(newest),
         " · ",
-        source.results.resolve().name,
+        Short(source.results.resolve().name, str(source.results.resolve())),
     )
 
 
