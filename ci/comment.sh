@@ -7,6 +7,7 @@
 #   GITHUB_REPOSITORY  owner/name
 #   RUN                id of the untrusted workflow run
 #   HEAD               the commit that it ran on, from the event, never from the bundle
+#   DASHBOARD          address of a dashboard that has the bundle's records, for a link [no link]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,4 +25,4 @@ gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$bundle/zip" |
     head -c "$most_bytes" >"$scratch/bundle.zip"
 number=$("$bin/python" -P -m hybridwatch.integrations.github.record_bundle "$scratch/bundle.zip" "$scratch/results")
 "$bin/hybridwatch" comment --repo "$GITHUB_REPOSITORY" --pr "$number" --head "$HEAD" \
-    --results "$scratch/results"
+    --results "$scratch/results" ${DASHBOARD:+--dashboard "$DASHBOARD"}

@@ -67,7 +67,6 @@ EXPECTED: Final[Mapping[str, str]] = {
     "process_result_value": "SQLAlchemy calls it",
     "run_href": "a template of a page calls it",
     "add_file": "programs elsewhere add records with it",
-    "line_html": "the tests write single lines with it",
 }
 """Who reaches what is not mentioned: a name, or its beginning with ``*``."""
 

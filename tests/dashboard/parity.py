@@ -14,7 +14,6 @@ from hybridwatch.pages.document import (
     Facts,
     Filters,
     Folded,
-    Heading,
     Line,
     Nights,
     Notice,
@@ -57,8 +56,6 @@ def _all(blocks: tuple[Block, ...]) -> Iterator[str]:
 
 def _own(block: Block) -> Iterator[str]:  # noqa: C901 (a case for each block)
     match block:
-        case Heading():
-            yield block.text
         case Paragraph():
             yield from _line(block.line)
         case Notice():

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -147,6 +148,24 @@ def test_a_short_story_has_no_summary(bot, tmp_path, monkeypatch) -> None:
     assert not (tmp_path / "summary.md").exists()
 
 
+def test_both_builds_are_a_click_away_where_a_dashboard_is_named(hub, bot) -> None:
+    bot(a_run(GOOD, BAD), more=("--dashboard", "https://bench.example.org/"))
+    (body,) = hub.bodies()
+    old, new = (quote_plus(one.label) for one in a_run(GOOD, BAD).builds)
+    view = f"compare?scenario=all&contender={new}&baseline={old}"
+    assert body.count(f" in every scenario](<https://bench.example.org/{view}>)\n") == 1
+    assert hub.checks[0]["output"]["summary"].count(view) == 1
+    assert "in every scenario](" not in bot(a_run(GOOD, BAD), more=("--dry-run",)).stdout
+
+
+def test_a_build_against_itself_has_no_page(bot) -> None:
+    run = a_run(*RESTLESS)
+    words = ("--dry-run", "--dashboard", "http://localhost:8501")
+    answer = bot(replace(run, builds=(run.builds[0], run.builds[0])), more=words)
+    assert answer.exit_code == 0
+    assert "http://localhost" not in answer.stdout
+
+
 def test_the_check_leads_to_the_job(hub, bot, monkeypatch) -> None:
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
     monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
@@ -211,6 +230,7 @@ def test_a_refusal_is_one_line_and_status_2(hub, bot, overheard) -> None:
         (("--repo", "octo/engine/../x"), "expected OWNER/NAME"),
         (("--pr", "0"), "0 is not in the range"),
         (("--head", "main"), "expected a whole commit id, found 'main'"),
+        (("--dashboard", "x>)[y"), "expected an address with https://, found 'x>)[y'"),
     ],
 )
 def test_a_wrong_word_is_a_wrong_call(bot, hub, words, told) -> None:

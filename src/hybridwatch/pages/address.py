@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, urlencode
 
 HOME: Final = "overview"
 """The screen at the root."""
+EVERY: Final = "all"
+"""Instead of a scenario: every one that measured both builds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ def address(screen: str, **parameters: str | int | Iterable[str] | None) -> Addr
         several = [str(value)] if isinstance(value, str | int) else value or ()
         pairs += [(name, each) for each in several]
     return Address(screen, tuple(pairs))
+
+
+def builds_address(baseline: str, contender: str) -> Address:
+    """Name the view of two builds in every scenario."""
+    return address("compare", scenario=EVERY, contender=contender, baseline=baseline)
 
 
 def read_query(screen: str, query: str) -> Address:

@@ -97,13 +97,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
-    """The beginning of a part; ``Section`` is for a part with an end."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Paragraph:
     """A few words."""
 
@@ -132,14 +125,13 @@ class Table:
     """Rows under columns, of as many cells; a bare piece of a line is a cell, too.
 
     The caption is read out and names the CSV; if ``visible``, it stands over the table. A phone
-    shows ``first`` rows, if that is not 0, until what is ``Folded.on_phone`` is opened.
+    shows the first rows, bad news before others, until its reader opens the rest.
     """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell | Inline, ...], ...]
     visible: bool = False
-    first: int = 0
 
     def __post_init__(self) -> None:
         """Refuse a row that has more or fewer cells than there are columns."""
@@ -269,7 +261,7 @@ class Folded:
     """A part that opens on a click.
 
     If ``on_phone``, a wide page shows it whole, and a click on any title of these opens all of
-    them on a phone, with the rows that tables keep back there. One on each page needs a title.
+    them on a phone. One on each page needs a title.
     """
 
     title: str
@@ -278,8 +270,7 @@ class Folded:
 
 
 Block: TypeAlias = (
-    Heading
-    | Paragraph
+    Paragraph
     | Notice
     | Facts
     | Table

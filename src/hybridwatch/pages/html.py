@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.numbers import ABSENT
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
@@ -34,6 +35,8 @@ from hybridwatch.pages.document import (
     Columns,
     Document,
     Folded,
+    Grade,
+    Inline,
     Line,
     Section,
     Table,
@@ -56,6 +59,8 @@ _SPARK_HEIGHT: Final = 22
 _SPARK_INSET: Final = 3.0
 _SPARK_COLOUR: Final = "#5c86b8"
 """3:1 on white and on near-black: an image does not know the page's ground."""
+_PHONE_LINES: Final = 32
+"""Cells of a table that a phone shows at first; prose counts as three."""
 KEPT_CHARTS: Final = 256
 """Charts of which what was written is kept: those of the pages that people look at now."""
 _HERE: Final = files("hybridwatch.pages")
@@ -104,11 +109,6 @@ class HtmlContext:
 def blocks_html(blocks: Iterable[Block], context: HtmlContext, level: int = 2) -> Markup:
     """Write blocks one below the other; their headings are of ``level`` 2 or deeper."""
     return _macro("blocks", context, blocks, level)
-
-
-def line_html(line: Line, context: HtmlContext) -> Markup:
-    """Write a line."""
-    return _macro("line", context, line)
 
 
 def title_html(document: Document, context: HtmlContext) -> Markup:
@@ -180,6 +180,19 @@ def _unbroken(line: Line) -> bool:
     """Whether a line is a short name, to be kept on one line; its hyphens would break it."""
     text = plain(line)
     return 0 < len(text) <= _WHOLE and " " not in text
+
+
+def _more_rows(table: Table) -> frozenset[int]:
+    """Number the rows that a phone keeps back: the last, of which bad news comes last."""
+    first = max(3, _PHONE_LINES // sum(3 if column.wide else 1 for column in table.columns))
+    is_bad = [any(map(_is_bad, pieces(build_cell(row[0]).content))) for row in table.rows]
+    ordered = sorted(range(len(is_bad)), key=lambda at: not is_bad[at])
+    return frozenset(ordered[first:])
+
+
+def _is_bad(piece: Inline) -> bool:
+    verdict = piece.verdict if isinstance(piece, Grade) else piece
+    return isinstance(verdict, Verdict) and verdict.is_bad_news
 
 
 def _spark(values: Sequence[float]) -> dict[str, object]:
@@ -329,6 +342,7 @@ ENVIRONMENT.filters |= {
     "href": _href,
     "kind": lambda thing: type(thing).__name__,
     "moment_text": _moment_text,
+    "more_rows": _more_rows,
     "packed": _packed,
     "mark": MARKS.__getitem__,
     "pieces": pieces,

@@ -15,11 +15,10 @@ from math import ceil
 from typing import Final
 
 from hybridwatch.history.runs import RunRow, runs_by_id
-from hybridwatch.pages.address import HOME, Address, address
+from hybridwatch.pages.address import EVERY, HOME, Address, address, builds_address
 from hybridwatch.pages.query import PAGE_ROWS
 from hybridwatch.pages.screens import SCREENS, ScreenSource
 from hybridwatch.pages.screens.alerts import SETTLED
-from hybridwatch.pages.screens.pair import EVERY, builds_address
 from hybridwatch.pages.screens.screen import alerts_here
 
 _LIVE: Final = frozenset({"scenario", "compare", "sync", "fleet"})

@@ -94,11 +94,17 @@ def news_in(body: str) -> ChangeNews | None:
     return next((news for news in ChangeNews if found and news.value == found[1]), None)
 
 
-def render(findings: ChangeReview, before: ChangeNews | None = None, limit: int = LIMIT) -> Page:
-    """Write the comment; ``before`` is what the present one says, ``limit`` is in bytes."""
+def render(
+    findings: ChangeReview, before: ChangeNews | None = None, limit: int = LIMIT, links: str = ""
+) -> Page:
+    """Write the comment; ``before`` is what the present one says, ``limit`` is in bytes.
+
+    ``links``, in Markdown, stand below what changed.
+    """
     news = _news(findings, before)
     farewell = _FAREWELLS.get(news, "") if before is not None else ""
-    first, *rest = _parts(findings)
+    first, changed, *rest = _parts(findings)
+    rest = [changed, TextPart(links, "links to the dashboard", 1), *rest]
     over = TextPart(farewell, "", 0)
     # What is over heads the comment; a doubt about it follows the verdict.
     parts = [first, over, *rest] if news is ChangeNews.BLIND_TO_BAD else [over, first, *rest]

@@ -14,7 +14,7 @@ from hybridwatch.analysis.wording.labels import name_of
 from hybridwatch.cli.compare import compare_command as command
 from hybridwatch.database.queries import open_index
 from hybridwatch.metrics import Kind
-from hybridwatch.pages.address import address
+from hybridwatch.pages.address import address, builds_address
 from hybridwatch.pages.document import (
     Chart,
     Code,
@@ -30,7 +30,6 @@ from hybridwatch.pages.document import (
     plain,
 )
 from hybridwatch.pages.screens import ScreenSource, open_view
-from hybridwatch.pages.screens.pair import builds_address
 from hybridwatch.records.store import list_records, read_run, write_run
 from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
 from hybridwatch.reports.sentence import headline

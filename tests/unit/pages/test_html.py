@@ -30,8 +30,8 @@ from hybridwatch.pages.document import (
     Facts,
     Filters,
     Folded,
-    Heading,
     Inline,
+    Line,
     Link,
     NightCell,
     Nights,
@@ -51,7 +51,6 @@ from hybridwatch.pages.html import (
     csv_of_chart,
     csv_of_table,
     file_name,
-    line_html,
     static_page,
 )
 from hybridwatch.reports.sentence import MARKS
@@ -68,6 +67,10 @@ def html(*blocks: Block) -> str:
     return str(blocks_html(blocks, PEN))
 
 
+def line_html(line: Line, context: HtmlContext = PEN) -> str:
+    return str(blocks_html([Paragraph(line)], context))
+
+
 def everything(text: str) -> tuple[Block, ...]:
     """Each kind of block with one text wherever a text can stand."""
     line = (text, Link(text, text), Link(text, address("run", x=text)))
@@ -75,7 +78,6 @@ def everything(text: str) -> tuple[Block, ...]:
     when = When(datetime(2026, 1, 1, tzinfo=UTC), text)
     choice = ChoiceField(text, text, {text: text}, (text,))
     return (
-        Heading(text),
         Paragraph(line),
         Notice(text, (line,)),
         Facts(((text, line),)),
@@ -101,7 +103,7 @@ def test_no_text_becomes_markup_in_any_block(place: int) -> None:
 
 def test_the_check_for_markup_sees_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html_module, "ENVIRONMENT", ENVIRONMENT.overlay(autoescape=False))
-    assert "<script" in html(Heading(HOSTILE))
+    assert "<script" in html(Section(HOSTILE, ()))
 
 
 def test_every_kind_of_block_and_of_piece_has_a_template() -> None:
@@ -130,14 +132,14 @@ def test_a_name_that_a_template_does_not_have_is_an_error() -> None:
     ["javascript:boom()", "http://example.org", "data:text/html,x", "//x", "https://", "h[ttp"],
 )
 def test_only_https_leads_out(to: str) -> None:
-    assert "<a" not in line_html(Link("click", to), PEN)
-    assert 'href="https://example.org/1"' in line_html(Link("c", "https://example.org/1"), PEN)
+    assert "<a" not in line_html(Link("click", to))
+    assert 'href="https://example.org/1"' in line_html(Link("c", "https://example.org/1"))
 
 
 def test_verdicts_are_reported_by_word_symbol_and_colour() -> None:
     looks = set()
     for verdict in Verdict:
-        said = str(line_html(verdict, PEN))
+        said = line_html(verdict)
         assert verdict.value in said
         assert MARKS[verdict] in said
         looks.add(said.split('class="hw-pill ')[1].split('"')[0])
@@ -150,15 +152,35 @@ def test_verdicts_are_reported_by_word_symbol_and_colour() -> None:
 def test_hover_says_utc_and_the_readers_time() -> None:
     pen = HtmlContext(PEN.href, local=ZoneInfo("Europe/Berlin"))
     moment = datetime(2026, 11, 21, 9, 15, tzinfo=UTC)
-    aged = str(line_html(When(moment, "3 h ago"), pen))
+    aged = line_html(When(moment, "3 h ago"), pen)
     assert 'title="2026-11-21 09:15 UTC\n2026-11-21 10:15 CET"' in aged
     assert ">3 h ago</time>" in aged
     assert 'datetime="2026-11-21T09:15:00+00:00"' in aged
 
 
 def test_hover_says_the_whole_of_what_is_short_and_both_are_harmless() -> None:
-    written = line_html(Short("<b>", '"><b>/results'), HtmlContext(href=Address.href))
-    assert written == '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>'
+    written = line_html(Short("<b>", '"><b>/results'))
+    assert '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>' in written
+
+
+def shown_on_a_phone(*verdicts: Verdict) -> list[str]:
+    """Write a table of eight columns: what a phone shows at first, and what leads to the rest."""
+    columns = (Column("verdict"), *map(Column, "bcdefgh"))
+    written = html(Table("t", columns, tuple((one, *"bcdefgh") for one in verdicts)))
+    rows = re.findall(r'<tr role="row">\n<td.*?\u00a0([a-z ]+)</span>', written, re.DOTALL)
+    return rows + re.findall("<summary>(.*)</summary>", written)
+
+
+def test_a_phone_shows_four_rows_of_eight_cells_and_leads_to_the_rest() -> None:
+    assert shown_on_a_phone(*[Verdict.EQUIVALENT] * 4) == ["equivalent"] * 4
+    assert shown_on_a_phone(*[Verdict.EQUIVALENT] * 5) == ["equivalent"] * 4 + ["All 5 rows"]
+
+
+def test_a_phone_shows_bad_news_before_others_in_the_order_of_all() -> None:
+    good, bad, failed = Verdict.EQUIVALENT, Verdict.REGRESSION, Verdict.FAILED
+    shown = shown_on_a_phone(good, good, good, bad, good, good, failed)
+    assert shown == ["equivalent", "equivalent", "regression", "failed", "All 7 rows"]
+    assert shown_on_a_phone(*[bad] * 9) == ["regression"] * 4 + ["All 9 rows"]
 
 
 def test_a_csv_link_holds_the_file_byte_for_byte() -> None:

@@ -145,7 +145,7 @@ def test_a_known_bad_control_does_not_alarm(tmp_path: Path) -> None:
     document = opened(tmp_path)
     assert "Where everything stands" not in captions(document)
     assert loud(document) == []
-    controls = table(document, "Controls")
+    controls = table(document, "Newest known-bad controls")
     assert plain(build_cell(controls.rows[0][0]).content) == "equivalent caught"
     assert "1 of 1 bug caught, the healthy engine clean" in said(document)
     assert Verdict.REGRESSION not in verdicts([cell for row in controls.rows for cell in row])

@@ -48,11 +48,17 @@ from hybridwatch.pages.screens.pair import (
     render_lead,
     repeat_section,
 )
-from hybridwatch.pages.screens.run import changed_answers, comparisons_table, tradeoff_section
+from hybridwatch.pages.screens.run import (
+    changed_answers,
+    comparisons_table,
+    curve_blocks,
+    note_blocks,
+    verdict_blocks,
+)
 from hybridwatch.pages.screens.screen import ScreenSource, broken_in, empty_store
 from hybridwatch.records.run import Run
 from hybridwatch.reports.figures.forest import build_rows, compute_reach, figure_forest
-from hybridwatch.reports.sentence import PROMINENT, headline, notes, reason, render_notes, summary
+from hybridwatch.reports.sentence import PROMINENT, notes, summary
 
 _TITLE: Final = "Compare"
 _DRAWN: Final = 12
@@ -60,8 +66,6 @@ _DRAWN: Final = 12
 _DIFFERENCES: Final = "What differs between the two sides"
 """As ``render_notes`` calls it; here it is a table."""
 _CHANGED: Final = "What changed"
-_ON_PHONE: Final = 5
-"""Changes that a phone lists at first."""
 _SAME: Final = "What did not change"
 _Found = tuple[Comparison, PairView]
 
@@ -83,18 +87,14 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
 def _comparison_blocks(pair: PairView, found: JudgedReport) -> Iterator[Block]:
     report = found.report
     every = [(comparison, pair) for comparison in report.comparisons]
-    yield Paragraph((find_line_verdict(report), "  ", headline(report)))
-    if report.attribution is not None:
-        yield Paragraph(reason(report.attribution))
+    yield from verdict_blocks(report)
     yield _counts(report.comparisons)
     yield from chosen_blocks(pair, found)
     if report.tradeoff is not None:
-        yield tradeoff_section(report.tradeoff)
+        yield from curve_blocks(found.contender.run, report.tradeoff)
     yield from _changes(every)
     yield from changed_answers(report)
-    for title, lines in render_notes(report):
-        if title != _DIFFERENCES:
-            yield Folded(f"{title} ({len(lines)})", tuple(Paragraph(n, quiet=True) for n in lines))
+    yield from note_blocks(report, but=_DIFFERENCES)
     yield _machine_section(found)
     yield repeat_section(pair, found)
 
@@ -204,9 +204,7 @@ def _changes(found: Sequence[_Found], *, are_many: bool = False) -> Iterator[Blo
         if some is rest and changed:
             yield Folded(f"{title} ({len(some)})", (*forest, table))
             continue
-        yield from (*forest, replace(table, first=_ON_PHONE))
-        if len(some) > _ON_PHONE:
-            yield Folded(f"All {len(some)} rows", (), on_phone=True)
+        yield from (*forest, table)
 
 
 def _forest(found: Sequence[_Found], title: str, *, are_many: bool) -> Iterator[Block]:
@@ -273,13 +271,8 @@ def _facts(found: JudgedReport) -> Iterator[Fact]:
     left, right = found.baseline, found.contender
     yield Fact("build", left.one_side.build.label, right.one_side.build.label)
     yield from facts_between(left.one_side, right.one_side)
-    for what, old, new in zip(
-        ("run", "started", "scenario version", "scenario digest", "harness", "harness commit"),
-        _of_run(left.run),
-        _of_run(right.run),
-        strict=True,
-    ):
-        yield Fact(what, old, new)
+    names = "run", "started", "scenario version", "scenario digest", "harness", "harness commit"
+    yield from map(Fact, names, _of_run(left.run), _of_run(right.run))
 
 
 def _of_run(run: Run) -> tuple[str, ...]:

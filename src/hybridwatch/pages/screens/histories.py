@@ -25,7 +25,6 @@ from hybridwatch.pages.document import (
     Columns,
     Folded,
     Grade,
-    Heading,
     Inline,
     Link,
     Notice,
@@ -41,8 +40,6 @@ from hybridwatch.reports.sentence import with_rest
 _RECENT: Final = timedelta(days=7)
 """How long a change is named on every list; then only its marks show it."""
 _NAMED: Final = 3
-_CHANGES: Final = 3
-"""Change points that a phone shows, the worst."""
 _NIGHT: Final = timedelta(hours=20)
 _NOT_THE_CODE: Final = "No commit is to blame for this. What both builds are measured on is another"
 _HOW_TO_READ: Final = (
@@ -67,14 +64,14 @@ def build_charts(drawn: Sequence[tuple[Subject, list[Line], Chart]]) -> Iterator
         yield Notice("Nothing to draw: these builds have none of these metrics", quiet=True)
         return
     parts: list[tuple[Block, ...]] = [
-        (Heading(subject.label), chart, *_doubts(lines)) for subject, lines, chart in drawn
+        (Section(subject.label, (chart, *_doubts(lines))),) for subject, lines, chart in drawn
     ]
     first, *others = parts
     rows = [others[at : at + 2] for at in range(1, len(others), 2)]
     second = [(Folded("", part, on_phone=True),) for part in others[:1]]
     yield Columns((first, *second))
-    title = f"All {len(parts)} charts, and every change and run of this page"
-    yield Folded(title, tuple(Columns(tuple(row)) for row in rows), on_phone=True)
+    every = tuple(Columns(tuple(row)) for row in rows)
+    yield Folded(f"All {len(parts)} charts", every, on_phone=True)
     yield Folded("How to read the charts", (Paragraph(_HOW_TO_READ, quiet=True),))
 
 
@@ -175,8 +172,7 @@ def change_points(
         for drift in line.history.drifts
     )
     if rows := (*rows, *drifts):
-        table = Table("Change points", columns, rows, first=_CHANGES)
-        yield Section("Where it changed", (table,))
+        yield Section("Where it changed", (Table("Change points", columns, rows),))
     else:
         runs = max((len(line.levels) for _, lines, _ in drawn for line in lines), default=0)
         yield Paragraph(

@@ -11,7 +11,6 @@ import pandas as pd
 
 from hybridwatch.analysis.alert_timeline import AlertSubject
 from hybridwatch.analysis.alerts import Status
-from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import ORDER, Verdict
@@ -27,11 +26,10 @@ from hybridwatch.history.overview_rows import (
     VerdictRow,
     build_grid,
     current,
-    render_name,
     since_when,
 )
 from hybridwatch.history.runs import RunRow, latest_comparisons
-from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.address import EVERY, Address, address
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -52,7 +50,6 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery, name_options
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.overview_news import news_section, night_blocks
-from hybridwatch.pages.screens.pair import EVERY
 from hybridwatch.pages.screens.runs import are_chosen
 from hybridwatch.pages.screens.screen import (
     ScreenSource,
@@ -66,6 +63,7 @@ from hybridwatch.pages.screens.screen import (
     missed_controls,
     trouble_notice,
 )
+from hybridwatch.pages.screens.sees import controls_table
 from hybridwatch.records.role import Role
 from hybridwatch.reports.alert_text import describe_place, group_text
 from hybridwatch.reports.sentence import bugs_caught
@@ -203,40 +201,10 @@ def _controls(
     if equal:
         parts.append(f" · runs of equal sides with an alarm: {alarms} of {len(equal)}")
     parts += " · ", Link("does the suite see?", address("sees"))
-    columns = (
-        Column("seen"),
-        Column("scenario, engine bad on purpose"),
-        Column("by", wide=True, title="What told it from the healthy engine, with and without"),
-        Column("measured"),
-    )
-    rows = tuple(
-        (
-            Grade(Verdict.EQUIVALENT, "caught")
-            if control.detection is Detection.CAUGHT
-            else Grade(Verdict.FAILED, "not caught")
-            if control.detection is Detection.MISSED
-            else "not asked",
-            Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
-            _seen(control),
-            source.ago(control.started_at),
-        )
-        for control in sorted(newest, key=lambda c: (c.detection is Detection.CAUGHT, c.scenario))
-    )
-    table: Block = Table("Controls", columns, rows)
+    table: Block = controls_table(newest, source)
     if folded:
         table = Folded("Every known-bad control", (table,))
-    yield Section("Controls", (Paragraph(tuple(parts)), *((table,) if rows else ())))
-
-
-def _seen(control: ControlRun) -> str:
-    """Name the numbers by which the engine without its fix differed."""
-    names = []
-    for one in control.alarms:
-        metric, name = render_name(one.metric, one.statistic)
-        if metric is not None and one.is_deterministic:
-            sides = " → ".join(numbers.value(side, metric) for side in (one.old, one.new))
-            names.append(f"{name} {sides}")
-    return ", ".join(names[:_NAMED]) or "nothing"
+    yield Section("Controls", (Paragraph(tuple(parts)), *((table,) if newest else ())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from hybridwatch.database.queries import Index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.history.judge import Chosen, JudgedReport, judge, machines_apart
 from hybridwatch.history.runs import CONTROL, RunRow, controls_last, runs_by_id
-from hybridwatch.pages.address import Address, address
+from hybridwatch.pages.address import EVERY, Address, address
 from hybridwatch.pages.document import (
     Block,
     ChoiceField,
@@ -34,7 +34,6 @@ from hybridwatch.reports.sentence import repeat_command
 _NEWEST: Final = 100
 """Runs of a scenario that can be chosen; any other one by a link."""
 _ROLES: Final = ("baseline", "contender")
-EVERY: Final = "all"
 EVERY_SCENARIO: Final = {EVERY: "every scenario"}
 """An option: two builds in every scenario that measured both, instead of two sides of one."""
 _CONTENDER: Final = 1
@@ -112,11 +111,6 @@ class Obstacle:
 
     choices: tuple[ChoiceField, ...]
     notice: Notice
-
-
-def builds_address(baseline: str, contender: str) -> Address:
-    """Name the view of two builds in every scenario."""
-    return address("compare", scenario=EVERY, contender=contender, baseline=baseline)
 
 
 def is_of_builds(query: ViewQuery) -> bool:

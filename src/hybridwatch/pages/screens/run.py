@@ -22,7 +22,7 @@ from hybridwatch.analysis.wording.numbers import ABSENT
 from hybridwatch.history.alerts import find_timelines
 from hybridwatch.history.entry import Entry, Trials, load_trials
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id
-from hybridwatch.pages.address import address
+from hybridwatch.pages.address import address, builds_address
 from hybridwatch.pages.document import (
     Block,
     Cell,
@@ -46,7 +46,6 @@ from hybridwatch.pages.document import (
     by_column,
 )
 from hybridwatch.pages.query import ViewQuery
-from hybridwatch.pages.screens.pair import builds_address
 from hybridwatch.pages.screens.runs import every_run
 from hybridwatch.pages.screens.screen import ScreenSource, broken_notice, empty_store
 from hybridwatch.records.file_parts import NO_DIGEST
@@ -180,25 +179,36 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
 
 def _entry(entry: Entry, metric: str) -> Iterator[Block]:
     report = entry.report
-    answers = tuple(changed_answers(report)) if report else ()
-    is_wanted = metric.startswith(f"{ACCURACY}.")
     if report is None:
         yield Notice("No verdicts", (entry.trouble,), quiet=True)
+        yield from curve_blocks(entry.run, None)
     else:
-        yield Paragraph((find_line_verdict(report), "  ", headline(report)))
-        if report.attribution is not None:
-            yield Paragraph(reason(report.attribution))
+        answers = tuple(changed_answers(report))
+        is_wanted = metric.startswith(f"{ACCURACY}.")
+        yield from verdict_blocks(report)
         yield from answers if is_wanted else ()
         yield comparisons_table(worst_first(report.comparisons))
-    yield from curve_blocks(entry.run, None if report is None else report.tradeoff)
-    if report is not None:
-        for title, lines in render_notes(report):
-            notes = tuple(Paragraph(line, quiet=True) for line in lines)
-            many = len(lines) > _NOTES_OPEN
-            yield Folded(f"{title} ({len(lines)})", notes) if many else Section(title, notes)
+        yield from curve_blocks(entry.run, report.tradeoff)
+        yield from note_blocks(report)
         yield from () if is_wanted else answers
     path = Command(str(entry.path), "Everything measured is in")
     yield Section("Repeat it", (Command(render_repeat_command(entry)), path))
+
+
+def verdict_blocks(report: Report) -> Iterator[Paragraph]:
+    """Say the verdict in a sentence, and the reason if one is known."""
+    yield Paragraph((find_line_verdict(report), "  ", headline(report)))
+    if report.attribution is not None:
+        yield Paragraph(reason(report.attribution))
+
+
+def note_blocks(report: Report, but: str = "") -> Iterator[Block]:
+    """List what to know before the report is believed, without the list of one title."""
+    for title, lines in render_notes(report):
+        notes = tuple(Paragraph(line, quiet=True) for line in lines)
+        if title != but:
+            many = len(lines) > _NOTES_OPEN
+            yield Folded(f"{title} ({len(lines)})", notes) if many else Section(title, notes)
 
 
 def comparisons_table(
@@ -288,26 +298,16 @@ def trials_chart(trials: Trials) -> Chart:
 def curve_blocks(run: Run, found: Tradeoff | None) -> Iterator[Block]:
     """Show the curves of a run, of one build too; nothing of a run that swept no loads."""
     alone = build_curve(OneSide(run, 0)) if found is None and len(run.builds) == 1 else None
-    if alone is not None:
-        yield _curve_section((alone,), (), ())
-    elif found is not None:
-        yield tradeoff_section(found)
-
-
-def tradeoff_section(found: Tradeoff) -> Section:
-    """Show two curves side by side."""
-    sides = found.baseline, found.contender
-    return _curve_section(sides, tradeoff_lines(found), found.crossings)
-
-
-def _curve_section(
-    sides: Sequence[SideCurve], lines: Sequence[str], crossings: Sequence[tuple[float, float]]
-) -> Section:
+    sides = (found.baseline, found.contender) if found else (alone,) if alone else ()
+    if not sides:
+        return
+    crossings = found.crossings if found else ()
     hint = _HINT + (_CROSSED if crossings else "")
     if objective := describe_objective(sides[0]):
         hint += f" Goodput counts the requests with {objective}."
+    lines = map(Paragraph, tradeoff_lines(found) if found else ())
     chart, table = _curve_chart(sides, crossings), _loads_table(sides)
-    return Section(_CURVES, (*map(Paragraph, lines), Paragraph(hint, quiet=True), chart, table))
+    yield Section(_CURVES, (*lines, Paragraph(hint, quiet=True), chart, table))
 
 
 def _curve_chart(sides: Sequence[SideCurve], crossings: Sequence[tuple[float, float]]) -> Chart:

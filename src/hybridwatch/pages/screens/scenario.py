@@ -60,8 +60,6 @@ _KEY: Final = ("contract", "accuracy", "output_throughput", "ttft", "tpot", "hos
 _CHARTS: Final = 4
 _LINES: Final = 4
 _RUNS: Final = 12
-_ON_PHONE: Final = 5
-"""Runs that a phone shows."""
 _SPARK: Final = 24
 _KEPT: Final = 32
 """Histories that are kept laid out, and as many charts of them: a scenario with all it has."""
@@ -351,5 +349,5 @@ def _table_of_runs(
     more = Link("every run of this scenario", address("runs", scenario=scenario))
     return Section(
         shown,
-        (Table("Runs", columns, tuple(entries), first=_ON_PHONE), Paragraph(more, quiet=True)),
+        (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)),
     )

@@ -1,11 +1,12 @@
 """The screen "Does the suite see?": controls, false alarms, and how often our rules are right."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.calibration import Calibration, Figure, FigureForm, share
 from hybridwatch.analysis.detection import Detection
+from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ExportError
@@ -20,6 +21,7 @@ from hybridwatch.pages.document import (
     Document,
     Facts,
     Folded,
+    Grade,
     Inline,
     Line,
     Link,
@@ -39,10 +41,10 @@ from hybridwatch.pages.screens.screen import (
 from hybridwatch.records.role import Role
 from hybridwatch.scenarios.scenario import Scenario
 
-_MARKS: Final[Mapping[Detection, str]] = {
-    Detection.MISSED: "\u2716\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}caught",
-    Detection.CAUGHT: "\u2714\N{NO-BREAK SPACE}caught",
-    Detection.NOT_ASKED: "?\N{NO-BREAK SPACE}not\N{NO-BREAK SPACE}asked",
+_MARKS: Final[Mapping[Detection, Inline]] = {
+    Detection.MISSED: Grade(Verdict.FAILED, "not caught"),
+    Detection.CAUGHT: Grade(Verdict.EQUIVALENT, "caught"),
+    Detection.NOT_ASKED: "not asked",
 }
 _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
@@ -100,19 +102,8 @@ def _summary(
 def _known_bad(
     newest: Mapping[str, ControlRun], scenarios: Mapping[str, Scenario], source: ScreenSource
 ) -> Iterator[Block]:
-    ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
-    found = sorted(
-        newest.values(), key=lambda c: (ranks[c.detection or Detection.NOT_ASKED], c.scenario)
-    )
-    columns = (
-        Column("seen"),
-        Column("scenario, contender"),
-        Column("contracts", wide=True, title="Rules that the engine without the fix broke"),
-        Column("answers", wide=True, title="Right answers, with and without the fix"),
-        Column("when"),
-    )
-    if found:
-        yield Table("Newest known-bad controls", columns, tuple(_seen(c, source) for c in found))
+    if newest:
+        yield controls_table(newest.values(), source)
         yield Paragraph(
             "The newest known-bad control of each scenario: the same release with and without the "
             "fix that the scenario guards. Times do not count.",
@@ -126,6 +117,20 @@ def _known_bad(
         heads = (Column("scenario"), Column("fix"))
         title = f"{plural(len(waiting), 'scenario')} without a control run"
         yield Folded(title, (Table("Scenarios without a control run", heads, rows),))
+
+
+def controls_table(newest: Iterable[ControlRun], source: ScreenSource) -> Table:
+    """Say of each known-bad control what told its engine from the healthy one; the missed first."""
+    ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
+    found = sorted(newest, key=lambda c: (ranks[c.detection or Detection.NOT_ASKED], c.scenario))
+    columns = (
+        Column("seen"),
+        Column("scenario, contender"),
+        Column("contracts", wide=True, title="Rules that the engine without the fix broke"),
+        Column("answers", wide=True, title="Right answers, with and without the fix"),
+        Column("when"),
+    )
+    return Table("Newest known-bad controls", columns, tuple(_seen(c, source) for c in found))
 
 
 def _seen(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...]:

@@ -100,7 +100,8 @@ def base_figure(
     if title:
         layout["title"] = {**_TITLE, "text": escaped(title)}
     axes = {"xaxis": {**_AXIS, **xaxis}, "yaxis": {**_AXIS, **yaxis}}
-    figure = go.Figure(list(traces), {**_LAYOUT, **layout, **axes})
+    # Without an empty one, plotly copies its own first.
+    figure = go.Figure(list(traces), {**_LAYOUT, "template": {}, **layout, **axes})
     figure.layout.template = None
     return figure
 
