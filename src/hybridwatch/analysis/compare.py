@@ -156,8 +156,7 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: 
     if draft.restless:
         # Nothing pairs a trial with what the neighbours did to it, nor to the processor time.
         interval = rank.ratio_interval(left.values, right.values)
-        held_back = (*draft.doubts, doubt.HELD_BACK)
-        return replace(draft, interval=interval, trials_needed=needed, doubts=held_back)
+        return doubt.added(replace(draft, interval=interval, trials_needed=needed), doubt.HELD_BACK)
     return replace(
         draft,
         interval=rank.ratio_interval(left.values, right.values),
@@ -194,7 +193,7 @@ def compare(pair: Pair, noise: float | None = None) -> Comparison:
     of_start = draft.metric.is_of_start  # of which the work of a step says nothing
     if timed and pair.of_one_run and draft.metric.hangs_on_the_clock and not of_start:
         draft = replace(draft, restless=is_noisy_machine(pair))
-    draft = replace(draft, doubts=(*draft.doubts, *doubt.about_pair(pair, draft)))
+    draft = doubt.added(draft, *doubt.about_pair(pair, draft))
     left, right = pair.baseline.summary, pair.contender.summary
     if left is None or right is None:
         return _compare_absent(draft, pair)

@@ -4,7 +4,7 @@ An analysis never prints a doubt: doubts travel with the comparison and every vi
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from statistics import median
 
@@ -54,6 +54,11 @@ NO_ANSWERS = (
     "The answers of a side are not at hand, and unpaired shares prove nothing: "
     "compare the whole records, with the file of answers beside each."
 )
+
+
+def added(draft: Comparison, *doubts: str) -> Comparison:
+    """Give a comparison more doubts."""
+    return replace(draft, doubts=(*draft.doubts, *doubts))
 
 
 def obstacles(

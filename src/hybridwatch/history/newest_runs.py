@@ -109,8 +109,7 @@ def _against_luck(reports: Sequence[Report], results: Path) -> list[Report]:
 
     def marked(report: Report, one: Comparison) -> Comparison:
         red = (report.contender.run_id, one.metric.id, one.statistic)
-        doubts = (*one.doubts, doubt.OF_LUCK)
-        return replace(one, doubts=doubts, of_luck=True) if red in lucky else one
+        return replace(doubt.added(one, doubt.OF_LUCK), of_luck=True) if red in lucky else one
 
     return [
         replace(one, comparisons=tuple(marked(one, c) for c in one.comparisons)) for one in reports
