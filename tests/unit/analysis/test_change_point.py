@@ -157,7 +157,7 @@ def test_the_likeliest_place_alone_is_too_few(monkeypatch):
 def test_what_has_no_noise_changes_at_one_place():
     ranges = [
         (point.first, point.last)
-        for values, kind in (([3.0] * 40 + [3.3] * 5, None), ([0, 0, 2], "exact"))
+        for values, kind in (([3.0] * 40 + [3.3] * 5, None), ([0, 0, 2], Kind.EXACT))
         for point in change_points(values, kind=kind)
     ]
     assert ranges == [(40, 40), (2, 2)]
