@@ -59,7 +59,6 @@ _LONGEST_TITLE: Final = 250
 @click.option(
     "--dashboard",
     type=fitting(r"https?://[^\s<>]+", "an address with https://"),
-    default="",
     metavar="URL",
     help="Address of a dashboard that has these records: link to its page of both builds.",
 )
@@ -72,7 +71,7 @@ def command(
     repo: str | None,
     pr: int | None,
     head: str | None,
-    dashboard: str,
+    dashboard: str | None,
     dry_run: bool,
 ) -> None:
     """Judge, then post or print."""

@@ -159,7 +159,7 @@ def test_answers_that_were_lost_are_still_a_fault(tmp_path):
     prune(results, "--yes", "--every-days", "10000")
     (results / PRUNED).unlink()
     for path in list_records(results):
-        with pytest.raises(RecordError, match="cannot read"):
+        with pytest.raises(RecordError, match="cannot be read"):
             read_run(path)
     assert len(check_store(results, lambda _done, _all: None).wrong) == 2
 
