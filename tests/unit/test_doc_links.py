@@ -16,11 +16,10 @@ FOLDERS = (
     "engine",
     "models/*",
     "benchmarks",
-    "lab/docs",
     "dashboard",
     "results",
     "ci",
-    "lab/docs",
+    "lab/src/hybridwatch_lab/calibration/histories",
 )
 # The changelog names what was there then.
 PAGES = sorted(
