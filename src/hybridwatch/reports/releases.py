@@ -332,15 +332,12 @@ def _reasons(card: Card) -> Iterator[str]:
 
 
 def _absent(card: Card) -> Iterator[str]:
-    places: dict[tuple[str, str], list[str]] = {}
+    alike: dict[str, dict[str, None]] = {}
     for key in ((one, *column) for one in card.scenarios for column in card.columns):
         cell = card.cells.get(key)
         if cell is not None and cell.state is CellState.ABSENT:
-            places.setdefault((cell.scenario, _need(cell)), []).append(render_column(cell.key[1:]))
-    alike: dict[tuple[str, str], list[str]] = {}
-    for (scenario, need), where in places.items():
-        alike.setdefault((need, ", ".join(where)), []).append(scenario)
-    lines = (f"{', '.join(named)}: {need}: {where}" for (need, where), named in alike.items())
+            alike.setdefault(_need(cell), {})[cell.scenario] = None
+    lines = (f"{need}: {', '.join(named)}" for need, named in alike.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
 
 

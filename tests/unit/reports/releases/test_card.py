@@ -72,7 +72,7 @@ def test_what_is_not_there_says_since_when(tmp_path):
     card = card_of(tmp_path, a_cell(**ABSENT), a_cell("0.31.0"))
     assert missing(card) == []
     page = render_card(card)
-    assert "- smoke/padded-graph-rows: needs vLLM 0.31.0 or older: 0.32.0 V2" in page
+    assert "- needs vLLM 0.31.0 or older: smoke/padded-graph-rows" in page.splitlines()
     assert "clean; then not there, needs vLLM 0.31.0 or older" in page
 
 
@@ -83,8 +83,7 @@ def test_what_is_alike_is_one_line(tmp_path):
         for runner in ("v2", "v1")
     ]
     page = render_card(card_of(tmp_path, *gone))
-    places = "0.32.0 V2, 0.32.0 V1, 0.31.0 V2, 0.31.0 V1"
-    assert f"- {PADDED}: needs vLLM 0.31.0 or older: {places}" in page
+    assert page.splitlines().count(f"- needs vLLM 0.31.0 or older: {PADDED}") == 1
 
 
 def test_neighbours_that_come_out_alike_are_no_difference(tmp_path):
