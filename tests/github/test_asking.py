@@ -501,7 +501,7 @@ def test_the_result_stands_below_the_queue(contract, bot, records) -> None:
 def test_a_result_of_nobodys_command_is_an_error(hub, bot) -> None:
     bot(hub, hub.asks(RUN))
     done = close(hub, "--comment", "4711", "--state", "done", status=2)
-    assert "expected a command asked in comment 4711, found none" in done.stderr
+    assert "expected a command in comment 4711, found none" in done.stderr
 
 
 def test_verdict_and_queue_live_in_one_comment(hub, bot, records, tmp_path) -> None:

@@ -168,7 +168,7 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
 @takes_repo
 @click.option("--pr", type=click.IntRange(1), required=True, help="Number of the pull request.")
 @click.option(
-    "--comment", "asked", type=click.IntRange(1), required=True, help="The comment that asked."
+    "--comment", "asked", type=click.IntRange(1), required=True, help="Number of the comment."
 )
 @click.option(
     "--state",
@@ -196,7 +196,7 @@ def result_command(
 
     entry = read_comment(pull.our_comment(is_ours)).queue.find(asked)
     if entry is None:
-        raise GithubError(f"{repo}#{pr}: expected a command asked in comment {asked}, found none")
+        raise GithubError(f"{repo}#{pr}: expected a command in comment {asked}, found none")
     result = "" if records is None else _judged(entry.words, records, policy)
     change = {"state": RequestState(state), "note": note[:_LONGEST_NOTE]}
     put_entry(pull, entry.model_copy(update=change), result)

@@ -61,7 +61,7 @@ def command(
 
     SCENARIO is an id or a group; without one, all that the build can run. The build without the
     scenario's fix must break a contract and give a wrong answer; the same build twice must not
-    differ, which is all that a scenario without a known bug is asked. Only contracts and answers
+    differ. A scenario without a known bug has this second check alone. Only contracts and answers
     are measured, but for a sweep, whose curve must show the fault that it names and call the same
     build twice equivalent. Nothing is stored. The exit status is 1 when a bug is not found, or
     two healthy sides differ.

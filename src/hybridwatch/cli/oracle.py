@@ -104,14 +104,14 @@ def check_command(scenarios: tuple[str, ...], build: str) -> None:
 
 @verb("ask", "smoke --build cpu-0.27.1", "smoke/dummy-run --build cpu-0.32.0 --json", of=command)
 @takes_scenarios
-@takes_build("Whose engine is asked, as it is.")
+@takes_build("The build whose engine answers, as it is.")
 @takes_json("Print one JSON object at the end.")
 def ask_command(scenarios: tuple[str, ...], build: str, *, as_json: bool) -> None:
     """Ask an engine the requests of SCENARIO, and name those that it answers wrongly.
 
     Without SCENARIO, of all that have right answers and that the build can run. Graphs and drafts
     are on as the scenario has them; no probe is, and nothing is stored. A release that lacks a fix
-    is asked without it. The exit status is 1 if any answer is wrong.
+    answers without it. The exit status is 1 if any answer is wrong.
     """
     asked = _answered(scenarios, build)
     found: dict[str, list[WrongAnswer]] = {}

@@ -106,7 +106,7 @@ def chosen(patterns: Sequence[str], labels: Sequence[str]) -> list[Scenario]:
     return [one.on(find_model_runner(one, sides[0])) for one in fitting] if sides else fitting
 
 
-MUTANTS_ALONE: Final = "no known-bad side: the mutants are its control"
+MUTANTS_ALONE: Final = "no known bug to take out, mutants are the control"
 """What is said of a scenario that looks for no bug that is known."""
 
 

@@ -142,7 +142,7 @@ def output_of(
     except subprocess.TimeoutExpired:
         raise BuildError(f"{who} gave no answer in {limit_s:g} s") from None
     except OSError as error:
-        raise BuildError(f"{who} cannot be asked: {error}") from None
+        raise BuildError(f"{who} does not start: {error}") from None
     if done.returncode != 0:
         tail = "\n".join(done.stderr.splitlines()[-_END:])
         raise BuildError(f"{who} ended with status {done.returncode}:\n{tail}")

@@ -100,7 +100,7 @@ def work_of_load(trial: TrialContext, load: Generation) -> Loaded:
     if made is not None and (made.tokens != result["total_output_tokens"] or not made.steps):
         raise MeasurementError(
             f"the engine counted {made.tokens} tokens in {made.steps} steps during the load, and "
-            f"the load client received {result['total_output_tokens']}: somebody else used "
+            f"the load client received {result['total_output_tokens']}: another client used "
             "it, or it counts wrongly"
         )
     return Loaded(result, made, worked)

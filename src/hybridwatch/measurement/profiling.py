@@ -63,7 +63,7 @@ def profile_sides(
 
 
 def find_sampler() -> str:
-    """Find py-spy beside this Python, or on the path."""
+    """Find py-spy next to this Python, or on the path."""
     folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     if (found := shutil.which("py-spy", path=folders)) is None:
         raise MeasurementError("py-spy: found none; expected pip install 'hybridwatch[profile]'")

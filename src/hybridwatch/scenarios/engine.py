@@ -158,7 +158,7 @@ def contradictions_of_adapters(engine: EngineArgs) -> Iterator[Contradiction]:
 
 
 def contradictions_of_replayssm(engine: EngineArgs) -> Iterator[Contradiction]:
-    """Yield what vLLM refuses beside ReplaySSM on its Triton kernels (``vllm/config/vllm.py``)."""
+    """Yield what vLLM refuses next to ReplaySSM on its Triton kernels (``vllm/config/vllm.py``)."""
     if not engine.use_replayssm:
         if engine.replayssm_buffer_len is not None:
             found = engine.replayssm_buffer_len

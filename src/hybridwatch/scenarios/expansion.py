@@ -132,7 +132,7 @@ class PlannedRequest:
         return 0 if self.sampling_params.prompt_logprobs is None else len(self.prompt) - 1
 
     def can_have(self, tokens: int) -> bool:
-        """Whether an answer can be so long: shorter than asked only where something ends it."""
+        """Whether an answer can be so long: shorter than requested only where something ends it."""
         least = 1 if self.sampling_params.can_end_early else self.max_tokens
         return least <= tokens <= self.max_tokens
 

@@ -54,7 +54,7 @@ class SamplingParams(Part):
         frequency_penalty: Taken off it each time that the answer has it.
         logit_bias: Added to the logits of tokens; the keys are token ids.
         prompt_logprobs: The prompt's tokens, from the second on, are compared with those of the
-            answer, each with its logarithm; so many alternatives are asked for besides.
+            answer, each with its logarithm; so many alternatives are requested besides.
     """
 
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)

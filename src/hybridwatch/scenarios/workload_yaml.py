@@ -152,7 +152,7 @@ _REASONS: Final = {
     "num_gpus": "an engine lies on one GPU",
     "nightly": "a policy says what is expected every night",
     "timeout_in_minutes": "--max-minutes says it for a run",
-    "lm_eval": "a scenario names how many documents of a task are asked, and this does not",
+    "lm_eval": "a scenario states the number of documents of a task, and this does not",
     "vllm.image": "a build says which vLLM runs",
     "vllm.env": "a build says which variables its engine gets",
     "vllm_bench.metadata": "a run reads them off the machine",

@@ -77,7 +77,7 @@ def figure_lines(lines: Sequence[Line], metric: Metric) -> go.Figure:
 def find_fitted(lines: Sequence[Line]) -> Sequence[Line]:
     """Give the lines that the axes are laid out for.
 
-    All of them, but for an ended definition beside which its heir would be squeezed flat.
+    All of them, but for an ended definition next to which its heir would be squeezed flat.
     """
     breaks = [one.at for line in lines for one in line.breaks]
     if not breaks:
