@@ -7,5 +7,5 @@ BUILD=${BUILD:-$(ci/release-builds.sh | tail -n 1)}
 MINUTES=${MINUTES:-10}
 
 # A build with switched fixes has the environment of the plain one.
-"${MAKE:-make}" --silent engine BUILD="${BUILD%%[~+]*}"
+"${MAKE:-make}" --silent engine BUILD="${BUILD%%[~+@]*}"
 exec .venv/bin/hybridwatch fuzz --build "$BUILD" --minutes "$MINUTES" --seed "$(date -u +%Y%m%d)" --out results/fuzz "$@"

@@ -13,6 +13,6 @@ exec 9> .asv/nightly.lock # two at a time would make the same environments; late
 flock --nonblock 9 || { echo "nightly: another night is getting ready here" >&2; exit 2; }
 for label in "$BUILD" "$BASELINE"; do
     # A build with switched fixes has the environment of the plain one.
-    "${MAKE:-make}" --silent engine BUILD="${label%%[~+]*}"
+    "${MAKE:-make}" --silent engine BUILD="${label%%[~+@]*}"
 done
 exec .venv/bin/hybridwatch nightly --build "$BUILD" --baseline "$BASELINE" "$@" 9>&-

@@ -75,6 +75,19 @@ def test_a_gpu_night_is_of_the_newest_release_or_of_a_stated_line(tmp_path, buil
     assert told.strip() == called.format(newest=newest)
 
 
+def test_a_night_makes_the_environments_of_the_plain_builds(tmp_path):
+    copy_scripts(tmp_path, "ci/nightly.sh")
+    verb, make = tmp_path / ".venv" / "bin" / "hybridwatch", tmp_path / "make"
+    verb.parent.mkdir(parents=True)
+    for program in (verb, make):
+        program.write_text('#!/bin/sh\necho "$@"\n')
+        program.chmod(0o755)
+    env = os.environ | {"BUILD": "mine@f76f626d", "BASELINE": "cpu-1.0~fix", "MAKE": str(make)}
+    told = subprocess.check_output(["bash", "ci/nightly.sh"], cwd=tmp_path, env=env, text=True)
+    *made, _ = told.splitlines()
+    assert made == ["--silent engine BUILD=mine", "--silent engine BUILD=cpu-1.0"]
+
+
 def shipped_for(build, accelerator):
     return build.accelerator == accelerator and not (build.origin or build.variant_of)
 

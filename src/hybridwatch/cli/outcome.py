@@ -12,9 +12,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 
+from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.report import broken_expectations
-from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_verdict, worst_first
+from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_verdict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.options import program, with_results
@@ -64,9 +65,9 @@ class RunOutcome:
 
     @property
     def bad_news(self) -> Sequence[Comparison]:
-        """What got worse, or could not be measured, the worst first."""
-        every = () if self.report is None else self.report.comparisons
-        return worst_first(one for one in every if one.verdict.is_bad_news)
+        """What got worse, or could not be measured, in the gate's order."""
+        every = () if self.report is None else _by_cause(self.report)
+        return [one for one in every if one.verdict.is_bad_news]
 
     def show(self, console: Console, *, whole: bool) -> None:
         """Print what came of it: every number, or only what it comes to."""
@@ -124,11 +125,17 @@ def render_summary(
     if report is None:
         return "measured", "", values_line(run)
     loudest = find_line_verdict(report)
-    alike = [c for c in report.comparisons if c.verdict is loudest]
+    alike = [c for c in _by_cause(report) if c.verdict is loudest]
     by = plural(len(alike), "comparison")
     if loudest not in {Verdict.EQUIVALENT, Verdict.INCONCLUSIVE}:
         by = list_readings(alike, most=1)
     return loudest.value, STYLES[loudest], by
+
+
+def _by_cause(report: Report) -> list[Comparison]:
+    """Order comparisons as the gate names them: by cause, in it what users feel, then by size."""
+    named = [part.comparison for cause in causes_in(report) for part in cause.parts]
+    return sorted(report.comparisons, key=[*named, *report.comparisons].index)
 
 
 def print_closing(

@@ -153,11 +153,11 @@ def install(
     Without ``wheels``, folders as ``download`` fills them, packages come from an index; without
     ``needs_gpu`` a build for CUDA is also made where it could not run.
     """
-    if build.origin:
-        raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
     if state(build) is InstallState.INSTALLED:
         say(f"{build.name} is installed in {build.environment}")
         return build.environment
+    if build.origin:
+        raise BuildError(f"{build.name} is a build of your own; run: {build.made_by}")
     require_python(build)
     if needs_gpu:
         require_gpu(build)

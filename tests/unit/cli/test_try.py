@@ -192,3 +192,12 @@ def test_a_run_of_which_one_comparison_is_open_is_not_called_equivalent() -> Non
     outcome = RunOutcome(scenario, run, Path("record.json"), build_report(run))
     word, _, by = outcome.summary()
     assert (word, by) == ("inconclusive", "1 comparison")
+
+
+def test_what_is_named_first_is_what_the_gate_names() -> None:
+    (scenario,) = find(SHIPPED, ("smoke/padded-graph-rows",))
+    found = {"contract.changed_tokens": 30.0, "contract.wrong_answers": 63.0, "itl": 1.0}
+    run = a_comparison(dict.fromkeys(found, (0.0,)), {name: (n,) for name, n in found.items()})
+    outcome = RunOutcome(scenario, run, Path("record.json"), build_report(run))
+    assert outcome.summary()[2] == "wrong_answers 0 \u2192 63, 1 more"
+    assert outcome.bad_news[0].metric.id == "contract.wrong_answers"

@@ -206,6 +206,7 @@ def test_environment_of_someone_else_gets_variables_and_if_need_be_the_plugin(
 def test_another_base_below_makes_the_build_stale_and_says_how_to_make_it(home, tmp_path):
     tree = a_copy(tmp_path)
     build = add_source(home, "mine", tree)
+    assert install(build, say=print) == build.environment  # as a night of it does
     (named_build("tiny-1.0", home).environment / MARKER).unlink()
     made = f"run: hybridwatch engine add mine --source {tree} --base tiny-1.0"
     with pytest.raises(BuildError, match=made):
