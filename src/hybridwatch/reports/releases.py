@@ -332,12 +332,12 @@ def _reasons(card: Card) -> Iterator[str]:
 
 
 def _absent(card: Card) -> Iterator[str]:
-    alike: dict[str, dict[str, None]] = {}
-    for key in ((one, *column) for one in card.scenarios for column in card.columns):
-        cell = card.cells.get(key)
-        if cell is not None and cell.state is CellState.ABSENT:
-            alike.setdefault(_need(cell), {})[cell.scenario] = None
-    lines = (f"{need}: {', '.join(named)}" for need, named in alike.items())
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in card.scenarios:
+        cells = (card.cells.get((one, *column)) for column in card.columns)
+        needs = (_need(cell) for cell in cells if cell and cell.state is CellState.ABSENT)
+        alike.setdefault(tuple(dict.fromkeys(needs)), []).append(one)
+    lines = (f"{', '.join(named)}: {', '.join(needs)}" for needs, named in alike.items() if needs)
     yield "\n".join(map(as_item, lines)) or "Nothing."
 
 

@@ -72,7 +72,7 @@ def test_what_is_not_there_says_since_when(tmp_path):
     card = card_of(tmp_path, a_cell(**ABSENT), a_cell("0.31.0"))
     assert missing(card) == []
     page = render_card(card)
-    assert "- needs vLLM 0.31.0 or older: smoke/padded-graph-rows" in page.splitlines()
+    assert "- smoke/padded-graph-rows: needs vLLM 0.31.0 or older" in page.splitlines()
     assert "clean; then not there, needs vLLM 0.31.0 or older" in page
 
 
@@ -83,7 +83,7 @@ def test_what_is_alike_is_one_line(tmp_path):
         for runner in ("v2", "v1")
     ]
     page = render_card(card_of(tmp_path, *gone))
-    assert page.splitlines().count(f"- needs vLLM 0.31.0 or older: {PADDED}") == 1
+    assert page.splitlines().count(f"- {PADDED}: needs vLLM 0.31.0 or older") == 1
 
 
 def test_neighbours_that_come_out_alike_are_no_difference(tmp_path):
