@@ -131,10 +131,10 @@ class _Night:
         """Measure every scenario that is not; gives the reasons of those that could not be."""
         lost = {}
         for number, scenario in enumerate(self.plan.scenarios, 1):
+            place = f"[{number}/{len(self.plan.scenarios)}] {scenario}"
             there = self._mark(scenario).exists() and self._receipt(scenario).is_file()
-            reason = "" if there else self._measure(scenario)
-            outcome = f"lost: {reason}" if reason else "measured"
-            self.say(f"[{number}/{len(self.plan.scenarios)}] {scenario}: {outcome}")
+            reason = "" if there else self._measure(scenario, place)
+            self.say(f"{place}: lost: {reason}" if reason else f"{place}: measured")
             if reason:
                 lost[scenario] = reason
         return lost
@@ -162,11 +162,12 @@ class _Night:
             how = "took too long" if status is None else f"ended with status {status}"
             raise NightError(f"asv publish {how}: {self.folder / LOG}")
 
-    def _measure(self, scenario: str) -> str:
+    def _measure(self, scenario: str, place: str) -> str:
         left = self.deadline - time.monotonic()
         hours = f"the night has {self.plan.seconds / 3600:g} hours"
         if left <= 0:
             return f"not started before the time was up; {hours}"
+        self.say(f"{place}: begins")
         status = self._asv(self._run_arguments(scenario), self._variables(scenario, left), left)
         if status is None:
             return f"not finished when the time was up; {hours}"

@@ -214,6 +214,8 @@ def test_two_at_a_time_are_refused(place):
 def test_when_the_time_is_up_the_rest_is_missing_and_missing_is_not_green(place):
     place.pretend(**{"smoke.dummy_run": "hang"})
     said = place.hold(1, seconds=4)
+    assert f"[1/2] {FIRST}: begins" in said
+    assert f"{SECOND}: begins" not in said
     assert f"[1/2] {FIRST}: lost: not finished when the time was up" in said
     assert f"[2/2] {SECOND}: lost: not started before the time was up" in said
     (night,) = place.nights
