@@ -48,7 +48,7 @@ def compute_strain(result: Mapping[str, Any], bounds: Mapping[str, float]) -> fl
     every = latencies(result["ttfts"], result["itls"], result["output_lens"])
     times = {sample.metric: sample.values for sample in every}
     shares = ([time / bound for time in times[metric]] for metric, bound in bounds.items())
-    worst = sorted(map(max, zip(*shares, strict=True)))
+    worst: list[float] = sorted(map(max, zip(*shares, strict=True)))
     return worst[math.ceil(_SHARE * len(worst)) - 1]
 
 

@@ -13,7 +13,6 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.measurement import objective as module
 from hybridwatch.measurement.objective import compute_strain, search_objective, search_rate
 from hybridwatch.metrics import SLO_REQUEST_RATE
-from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 from tests.builders import a_comparison
@@ -111,8 +110,9 @@ def trial(monkeypatch):
 
 
 def test_a_trial_keeps_what_it_tried_and_starts_each_load_alike(trial):
-    samples, kept = search_objective(trial, {"request_throughput": FULL})
-    assert samples == (Sample(SLO_REQUEST_RATE, (pytest.approx(10.0),)),)
+    (sample,), kept = search_objective(trial, {"request_throughput": FULL})
+    assert sample.metric == SLO_REQUEST_RATE
+    assert sample.values == pytest.approx((10.0,))
     tried = kept["slo_search"]
     assert [rate / 10 for rate, _ in tried] == [pytest.approx(strain) for _, strain in tried]
     assert trial.story == [
