@@ -176,6 +176,7 @@ def _rate(metric_id: str, unit: Unit, doc: str) -> Metric:
 
 
 SEND_LATENESS: Final = "send_lateness"
+SLO_REQUEST_RATE: Final = "slo_request_rate"
 CURVE_AREA: Final = "curve_area"
 DUET_CPU_TIME: Final = "duet_cpu_time"
 DUET_CURVE_AREA: Final = "duet_curve_area"
@@ -210,6 +211,12 @@ METRICS: Final[tuple[Metric, ...]] = (
         "request_goodput",
         Unit.REQUESTS_PER_SECOND,
         "Requests per second of one trial that met every goal of latency given to the load client.",
+    ),
+    _rate(
+        SLO_REQUEST_RATE,
+        Unit.REQUESTS_PER_SECOND,
+        "Highest rate of arriving requests at which nine in ten keep the objective, found by a "
+        "binary search in each trial; 0 if none of the rates keeps it.",
     ),
     _time("ttft", "Time to first token of each request."),
     _time("tpot", "Time per output token of each request, the first token left out."),

@@ -58,13 +58,17 @@ class AlertBisect:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All rules of a gate, of which the first that fits decides; ``ci/gate.toml`` has the keys."""
+    """All rules of a gate, of which the first that fits decides; ``ci/gate.toml`` has the keys.
+
+    ``price_per_hour`` is the machine's, in any currency; ``None`` if no cost is shown.
+    """
 
     rules: tuple[Rule, ...] = ()
     expected: tuple[str, ...] = ()
     max_age_days: float = MAX_AGE_DAYS
     testbeds: tuple[str, ...] = ()
     bisect: AlertBisect | None = None
+    price_per_hour: float | None = None
 
     def rule_for(self, scenario_id: str, metric_id: str) -> Rule:
         """Find the rule that decides; one that blocks where none fits."""

@@ -156,10 +156,10 @@ def client_arguments(launch: Launch, url: str, load: Generation, result: Path) -
     ]
 
 
-def _write_requests(load: Generation, result: Path) -> float:
+def write_requests(load: Generation, result: Path) -> float:
     """Write what the client replays, and give the seconds until the last is due."""
     if load.replay is None:
-        return 0.0
+        return load.prompts / load.request_rate if load.request_rate else 0.0
     requests = expand((load.replay,), load.seed)[0].requests
     rows = (json.dumps({key: getattr(one, key) for key in _REPLAYED}) for one in requests)
     result.with_suffix(_REQUESTS).write_text("\n".join(rows), encoding="utf-8")
@@ -225,7 +225,7 @@ class LoadClient:
         self.make_ready()
         assert self._process is not None  # noqa: S101 - make_ready started it
         arguments = client_arguments(self.launch, server.url, load, result)
-        last_s = _write_requests(load, result)
+        last_s = write_requests(load, result)
         try:
             self._process.ask(json.dumps(arguments))
             answer = self._await_answer(self._process, timeout_s + last_s)

@@ -31,6 +31,7 @@ from hybridwatch.measurement.memory import (
     samples_of_start,
     time_first_request,
 )
+from hybridwatch.measurement.objective import search_objective
 from hybridwatch.measurement.right_answers import checked, count_grammar_breaks
 from hybridwatch.measurement.waves import drive_replies
 from hybridwatch.metrics import (
@@ -324,9 +325,10 @@ def _performance(trial: TrialContext) -> TrialResult:
         samples += samples_of_steps(loaded.result, loaded.made, loaded.worked_s)
     samples += samples_of_memory(held, trial)
     capacity, unsupported = read_capacity(trial)
+    searched, tried = search_objective(trial, loaded.result)
     return TrialResult(
-        (*samples, *capacity, *samples_of_start(trial)),
-        client_result=loaded.result,
+        (*samples, *capacity, *searched, *samples_of_start(trial)),
+        client_result={**loaded.result, **tried},
         unsupported=unsupported,
     )
 

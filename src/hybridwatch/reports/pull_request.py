@@ -31,7 +31,7 @@ from hybridwatch.reports.markdown import (
     render_log,
     render_rows,
 )
-from hybridwatch.reports.reason_text import blind_sentence, settling
+from hybridwatch.reports.reason_text import blind_sentence, cost_line, settling
 from hybridwatch.reports.sentence import bugs_caught, with_rest
 
 LIMIT: Final = 65_535
@@ -153,6 +153,7 @@ def _parts(findings: ChangeReview) -> Iterator[TextPart]:
         yield _folded(control.report, control.scenario, with_log=False)
     yield TextPart(_next_steps(findings, ranked), "what to do next", 1)
     yield TextPart(_measured(findings.reports, many=many), "what was measured", 3)
+    yield TextPart(_costs(findings, many=many), "what tokens cost", 3)
     yield TextPart(_footer(findings.reports), "the footer", 1)
 
 
@@ -333,6 +334,12 @@ def _measured(reports: Sequence[Report], *, many: bool) -> str:
         what = "\n".join(differences) or "- nothing differs between the sides"
         paragraphs.append(f"{sides}{place}; what differs:\n\n{what}")
     return "\n\n".join(paragraphs)
+
+
+def _costs(findings: ChangeReview, *, many: bool) -> str:
+    price = findings.policy.price_per_hour
+    lines = [(cost_line(one, price), code(findings.name_of(one))) for one in findings.reports]
+    return "\n".join(f"- {name}: {line}" if many else line for line, name in lines if line)
 
 
 def _sides(report: Report) -> str:

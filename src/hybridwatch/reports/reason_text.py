@@ -285,6 +285,18 @@ def _energy(found: Tradeoff) -> Iterator[str]:
     yield f"Least energy per token: {_both_sides(least)}"
 
 
+def cost_line(report: Report, price_per_hour: float | None) -> str:
+    """Say what a million output tokens of the timed load cost on a machine; empty if unknown."""
+    found = next((one for one in report.comparisons if one.metric.id == "output_throughput"), None)
+    sides = (found.baseline, found.contender) if found else ()
+    per_hour = [3600 * side.center / 1e6 for side in sides if side and side.center > 0]
+    if price_per_hour is None or len(per_hour) < 2:
+        return ""
+    texts = [f"{price_per_hour / millions:.3g}" for millions in per_hour]
+    start = f"At {price_per_hour:g} per hour a million output tokens cost"
+    return f"{start} {_both_sides(texts)}"
+
+
 def _both_sides(sides: list[str]) -> str:
     return f"{sides[0]} (baseline), {sides[1]} (contender)."
 

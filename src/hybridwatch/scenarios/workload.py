@@ -48,7 +48,10 @@ class Objective(Part):
 
 
 class Generation(Part):
-    """The timed load, which no end of text ends; of a ``replay`` the numbers are the largest."""
+    """The timed load, which no end of text ends; of a ``replay`` the numbers are the largest.
+
+    ``search`` counts the loads of a trial that look for the highest rate that keeps ``slo``.
+    """
 
     prompts: Count
     input_tokens: Tokens
@@ -57,7 +60,20 @@ class Generation(Part):
     seed: Seed
     request_rate: Rate | None = None
     slo: Objective | None = None
+    search: Annotated[int, Field(ge=3, le=12)] | None = None
     replay: Wave | None = None
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        if self.search is None:
+            return
+        if self.slo is None:
+            yield "slo", "expected one with search, found none"
+        if self.request_rate is not None:
+            found = f"{self.request_rate:g}"
+            yield "request_rate", f"expected none with search, which varies it, found {found}"
+        if self.output_tokens == 1:
+            why = "one token has no time per output token"
+            yield "output_tokens", f"expected at least 2 with search: {why}"
 
 
 class Workload(Part):

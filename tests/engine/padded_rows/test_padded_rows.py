@@ -16,6 +16,7 @@ from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError
 from hybridwatch.measurement.load import TrialContext, samples_of_steps, sweep
+from hybridwatch.measurement.objective import TRIED, search_objective
 from hybridwatch.measurement.phase import TrialResult, _probed, measure
 from hybridwatch.measurement.right_answers import (
     NO_NUMBERS,
@@ -27,12 +28,18 @@ from hybridwatch.measurement.right_answers import (
     wrong_answers,
 )
 from hybridwatch.measurement.waves import drive
-from hybridwatch.metrics import EXPLAINING, SEND_LATENESS, WRONG_ANSWERS, WRONG_TOKENS
+from hybridwatch.metrics import (
+    EXPLAINING,
+    SEND_LATENESS,
+    SLO_REQUEST_RATE,
+    WRONG_ANSWERS,
+    WRONG_TOKENS,
+)
 from hybridwatch.records.identity import FixState
 from hybridwatch.records.readings import compute_area, list_places
-from hybridwatch.records.run import Phase
+from hybridwatch.records.run import Phase, Sample
 from hybridwatch.scenarios.expansion import expand
-from hybridwatch.scenarios.workload import Sweep
+from hybridwatch.scenarios.workload import Objective, Sweep
 from hybridwatch.system.home import home
 from hybridwatch_lab.embedded_tasks import word_problem_documents
 from tests.builders import a_run_that_said
@@ -275,6 +282,20 @@ def test_engine_listens_on_loopback_only(pool):
 def test_unknown_fix_in_a_label_is_refused():
     with pytest.raises(BuildError, match="padded-rows"):
         parse_label("cpu-0.27.1~padded-rows")
+
+
+@pytest.mark.parametrize(("ttft_ms", "keeps"), [(0.001, False), (600_000, True)])
+def test_a_search_loads_the_engine_at_rates_of_its_own(trial, pool, monkeypatch, ttft_ms, keeps):
+    scenario, workload = pool.scenario, pool.scenario.workload
+    changed = {"search": 3, "slo": Objective(ttft_ms=ttft_ms)}
+    load = workload.generation.model_copy(update=changed)
+    loaded = workload.model_copy(update={"generation": load})
+    monkeypatch.setattr(pool, "scenario", scenario.model_copy(update={"workload": loaded}))
+    (found,), kept = search_objective(trial(HEALTHY), {"request_throughput": 20.0})
+    rates = [rate for rate, _ in kept[TRIED]]
+    assert len(rates) == 3
+    assert rates == sorted(rates, reverse=not keeps)
+    assert found == Sample(SLO_REQUEST_RATE, (rates[-1] if keeps else 0.0,))
 
 
 @pytest.mark.parametrize(

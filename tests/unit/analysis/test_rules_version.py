@@ -30,7 +30,7 @@ from hybridwatch.analysis.subject import MEMORY_SUBJECTS
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
-from hybridwatch.metrics import METRICS, SEND_LATENESS, START_METRICS
+from hybridwatch.metrics import METRICS, SEND_LATENESS, SLO_REQUEST_RATE, START_METRICS
 from hybridwatch.records import trial_parts as completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
@@ -51,7 +51,7 @@ from tests.situations import SITUATIONS
 from tests.versions import Version, check_version
 
 GOLDEN = "rules/verdicts.json"
-NEW = ("request_goodput", SEND_LATENESS, *MEMORY_SUBJECTS, *START_METRICS)
+NEW = ("request_goodput", SLO_REQUEST_RATE, SEND_LATENESS, *MEMORY_SUBJECTS, *START_METRICS)
 """Metrics that came after the present version was reviewed; it has others of their kind."""
 MEASURED = (
     *(one.id for one in METRICS if one.id not in NEW),

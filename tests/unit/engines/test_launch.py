@@ -14,7 +14,7 @@ from hybridwatch.engines import server
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.fitting import misfit, on_usual_runner
 from hybridwatch.engines.launch import CUDA_START_TIMEOUT_S, HOST, START_TIMEOUT_S, Launch
-from hybridwatch.engines.load_client import client_arguments
+from hybridwatch.engines.load_client import client_arguments, write_requests
 from hybridwatch.engines.server import EngineServer, pair_launch
 from hybridwatch.errors import EngineError, LateEngineError
 from hybridwatch.scenarios.load import find
@@ -198,6 +198,9 @@ def test_requests_arrive_by_the_second_only_where_a_rate_is_asked_for():
     paced = load.model_copy(update={"request_rate": 2.5})
     words = client_arguments(launch, "http://x", paced, Path("r.json"))
     assert words[words.index("--request-rate") + 1] == "2.5"
+    # A slow load takes as long as its requests take to arrive, and is not given up before.
+    assert write_requests(load, Path("r.json")) == 0
+    assert write_requests(paced, Path("r.json")) == load.prompts / 2.5
 
 
 def test_the_requests_of_a_trace_wait_for_nothing_but_their_time():

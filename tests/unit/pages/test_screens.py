@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
+from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (
@@ -73,6 +75,14 @@ def test_runs_are_listed_newest_first_with_their_worst_verdict(store: Path) -> N
     assert column(runs, "verdict")[0] == "equivalent"
     assert column(runs, "verdict")[2] == "control"
     assert column(runs, "measured, run") == ["3 h ago", "4 h ago", "5 h ago"]
+
+
+def test_a_run_says_what_tokens_cost_where_the_policy_has_a_price(store: Path) -> None:
+    to, index = address("run", run=run(REGRESSED).id), open_index(store)
+    assert "per hour" not in str(words_of(open_view(ScreenSource(store, index, NOW), to)))
+    priced = Checkout(policy=Policy(price_per_hour=2.5))
+    document = open_view(ScreenSource(store, index, NOW, checkout=lambda: priced), to)
+    assert "At 2.5 per hour a million output tokens cost" in str(words_of(document))
 
 
 def test_runs_are_filtered_by_scenario_build_and_testbed(store: Path) -> None:

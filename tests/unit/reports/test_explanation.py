@@ -22,7 +22,7 @@ from hybridwatch.reports.explanation import (
     replay_to_json,
 )
 from hybridwatch.reports.markdown import render_comment
-from hybridwatch.reports.reason_text import against, because, tradeoff_lines
+from hybridwatch.reports.reason_text import against, because, cost_line, tradeoff_lines
 from hybridwatch.reports.table import print_table
 from tests.builders import Trials, a_comparison, a_run, noisy
 from tests.curves import a_swept_run, even, slower, tilted, tradeoff_in
@@ -248,3 +248,14 @@ def test_a_duet_counts_the_seconds_of_the_processor():
     found = tradeoff_in(build_report(a_swept_run(even, tilted, duet=True)))
     assert any("tok per processor second per user" in line for line in tradeoff_lines(found))
     assert not any("tok/s" in line for line in tradeoff_lines(found))
+
+
+def test_a_million_tokens_cost_what_the_machine_takes_for_them() -> None:
+    # At 1,000 tok/s a million take 1,000 s, at 800 they take 1,250.
+    report = build_report(
+        a_comparison({"output_throughput": [1000.0] * 7}, {"output_throughput": [800.0] * 7})
+    )
+    said = "At 3.6 per hour a million output tokens cost 1 (baseline), 1.25 (contender)."
+    assert cost_line(report, 3.6) == said
+    assert cost_line(report, None) == ""
+    assert cost_line(PLAIN, 3.6) == ""

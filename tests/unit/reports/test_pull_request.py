@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.growth import Growth, find_growth
+from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.report import build_report
 from hybridwatch.records.run import Failure
 from hybridwatch.reports.escape import in_html
@@ -21,6 +22,7 @@ from hybridwatch.reports.pull_request import (
     render,
     render_title,
 )
+from hybridwatch.reports.reason_text import cost_line
 from tests.broken_engines import healthy, with_deaths
 from tests.builders import a_run, noisy
 from tests.findings import CASES, named
@@ -362,6 +364,17 @@ def test_what_takes_more_time_is_named_where_it_was_sampled() -> None:
     many = (named("regression", "smoke/dummy-run"), named("improvement", "smoke/other"))
     text = render(replace(sampled, reports=many)).text
     assert "**Where the time went in <code>smoke/dummy-run</code>:**" in text
+
+
+def test_what_tokens_cost_is_said_where_the_policy_has_a_price() -> None:
+    reports = named("regression", "smoke/dummy-run"), named("improvement", "smoke/other")
+    plain = ChangeReview(reports)
+    assert "per hour" not in render(plain).text
+    text = render(replace(plain, policy=Policy(price_per_hour=2.5))).text
+    cost = "At 2.5 per hour a million output tokens cost"
+    assert [line for line in text.splitlines() if cost in line] == [
+        f"- <code>{one.scenario.id}</code>: {cost_line(one, 2.5)}" for one in reports
+    ]
 
 
 def test_a_function_with_a_hostile_name_stays_code() -> None:

@@ -43,6 +43,7 @@ INVERSES: Final[Mapping[str, str]] = {
     "total_token_throughput": "seconds_per_token_read_or_written",
     "request_throughput": "seconds_per_request",
     "request_goodput": "seconds_per_good_request",
+    "slo_request_rate": "seconds_between_requests_in_slo",
     "acceptance_length": "steps_per_token",
     "engine_step_rate": "seconds_per_step",
     "batch_occupancy": "steps_per_request",

@@ -84,6 +84,7 @@ class _PolicyFile(_Table):
     expected: list[_Expected] = Field(default_factory=list)
     max_age_days: Annotated[float, Field(ge=0.1, le=365)] = MAX_AGE_DAYS
     testbeds: list[_Testbeds] = Field(default_factory=list)
+    price_per_hour: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
     rule: list[_Rule] = Field(min_length=1)
     bisect: _Bisect | None = None
 
@@ -127,6 +128,7 @@ def load_policy(path: Path) -> Policy:
         file.max_age_days,
         tuple(file.testbeds),
         file.bisect.to_bisect() if file.bisect else None,
+        file.price_per_hour,
     )
 
 

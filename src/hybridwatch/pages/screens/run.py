@@ -56,6 +56,7 @@ from hybridwatch.reports.figures.base import SIDES, figure_trials
 from hybridwatch.reports.figures.curve import figure_curves
 from hybridwatch.reports.reason_text import (
     KNOBS,
+    cost_line,
     describe_interactivity,
     describe_objective,
     describe_output,
@@ -105,7 +106,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
     blocks = (
         Filters((chosen,)),
         _ways(entry, metric.default or metric.value, source),
-        *_entry(entry, metric.value),
+        *_entry(entry, metric.value, source.checkout().policy.price_per_hour),
         *_trials(everything, metric),
     )
     return Document(entry.run.scenario.id, blocks, lead=_lead(entry))
@@ -177,7 +178,7 @@ def _ways(entry: Entry, metric: str, source: ScreenSource) -> Paragraph:
     return Paragraph((*line, "."), quiet=True)
 
 
-def _entry(entry: Entry, metric: str) -> Iterator[Block]:
+def _entry(entry: Entry, metric: str, price_per_hour: float | None) -> Iterator[Block]:
     report = entry.report
     if report is None:
         yield Notice("No verdicts", (entry.trouble,), quiet=True)
@@ -188,6 +189,8 @@ def _entry(entry: Entry, metric: str) -> Iterator[Block]:
         yield from verdict_blocks(report)
         yield from answers if is_wanted else ()
         yield comparisons_table(worst_first(report.comparisons))
+        if cost := cost_line(report, price_per_hour):
+            yield Paragraph(cost, quiet=True)
         yield from curve_blocks(entry.run, report.tradeoff)
         yield from note_blocks(report)
         yield from () if is_wanted else answers

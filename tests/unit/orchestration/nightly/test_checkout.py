@@ -42,9 +42,10 @@ def test_a_file_names_what_is_known_to_be_broken(policy) -> None:
 
 def test_a_file_says_how_old_records_may_be_and_who_must_measure(policy) -> None:
     told = policy(
-        'max_age_days = 7\ntestbeds = ["h100-*"]\n[[rule]]\nmetric = "*"\naction = "block"\n'
+        'max_age_days = 7\ntestbeds = ["h100-*"]\nprice_per_hour = 2.5\n'
+        '[[rule]]\nmetric = "*"\naction = "block"\n'
     )
-    assert (told.max_age_days, told.testbeds) == (7, ("h100-*",))
+    assert (told.max_age_days, told.testbeds, told.price_per_hour) == (7, ("h100-*",), 2.5)
 
 
 def test_a_file_says_what_a_confirmed_alert_starts(policy) -> None:
