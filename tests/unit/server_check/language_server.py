@@ -18,9 +18,18 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from tests.unit.api.serving import serving
+from tests.unit.server_check.played_parameters import (
+    UNLIKELY,
+    as_wanted,
+    chosen,
+    heeded,
+    is_end,
+)
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz .?\n0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROOM = 1024
+Ranked = tuple[int, list[tuple[int, float]]]
+"""A token, and the likeliest ones in its place."""
 _TURNS = 12
 """Turns of the event loop that a token takes, in which other requests come."""
 _LATE = 60
@@ -53,12 +62,15 @@ class LanguageServer:
         refuses: Parameters that it answers with 400.
         has_ties: Whether two tokens are nearly as likely now and then.
         knows_lists: Whether it answers questions about a list in a prompt.
-        is_plain: Whether it ignores ``n`` and sends no ``[DONE]``, as transformers' server.
+        adapters: Names of adapters of its model.
+        is_plain: Whether it ignores ``n`` and other parameters, and sends no ``[DONE]``, as
+            transformers' server.
     """
 
     fault: str = ""
     refuses: frozenset[str] = frozenset()
     key: str = ""
+    adapters: tuple[str, ...] = ()
     is_plain: bool = False
     has_ties: bool = False
     knows_lists: bool = False
@@ -74,6 +86,9 @@ class LanguageServer:
     seen: set[tuple[str, str]] = field(default_factory=set)
     stored: set[tuple[str, tuple[int, ...]]] = field(default_factory=set)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    before: dict[str, Any] = field(default_factory=dict)
+    playing: list[dict[str, Any]] = field(default_factory=list)
+    made: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
 
     def app(self) -> Starlette:
         return Starlette(
@@ -86,7 +101,8 @@ class LanguageServer:
         )
 
     async def models(self, _: Request) -> Response:
-        return JSONResponse({"data": [{"id": "played", "max_model_len": ROOM}]})
+        adapters = [{"id": name, "parent": "played"} for name in self.adapters]
+        return JSONResponse({"data": [{"id": "played", "max_model_len": ROOM}, *adapters]})
 
     async def metrics(self, _: Request) -> Response:
         self.readings += 1
@@ -198,45 +214,39 @@ class LanguageServer:
     async def choice(self, body: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
         wrong = self.is_wrong_before(body, prompt)
         self.prompts.append(prompt)
+        self.playing.append(body)
         try:
             return await self.computed(body, prompt, wrong=wrong)
         finally:
             self.prompts.remove(prompt)
+            self.playing.remove(body)
 
     async def computed(
         self, body: dict[str, Any], prompt: list[int], *, wrong: bool
     ) -> dict[str, Any]:
+        wrong = await self.is_wrong_in_company(prompt) or wrong
         others = [one for one in self.prompts if one != prompt]
         is_swapped = self.fault == "answers are swapped" and bool(others)
         tokens = list(others[0] if is_swapped else prompt)
-        hidden = [len(prompt) % 64] if self.fault == "sees where its prompt ends" else []
+        hidden = self.hidden(body, prompt)
+        other = next((one for one in self.playing if one is not body), None)
+        heeds = {} if self.is_plain else heeded(body, other, self.before, self.fault)
+        self.before = body
         begin, found = len(tokens), []
         stops = body.get("stop") or []
-        crowd = self.in_flight
         text, finish = "", "length"
         for _ in range(body["max_tokens"]):
             top = self.rank(hidden + tokens)
-            found.append(top)
-            tokens.append(top[0][0])
-            text += ALPHABET[top[0][0]]
-            if any(stop in text for stop in stops):
+            token = chosen(heeds, top, tokens[begin:])
+            found.append((token, top))
+            tokens.append(token)
+            text += ALPHABET[token]
+            if any(stop in text for stop in stops) or is_end(heeds, tokens):
                 finish = "stop"
                 break
-        in_company = self.fault == "company"
-        turns, pause_s = _TURNS, 0.0
-        # Others are on their way: half a second at most, which only these faults take.
-        if self.fault == "long beside others" and len(prompt) > _LONG:
-            in_company, turns, pause_s = True, 100, 0.005
-        if self.fault == "short beside others" and len(prompt) <= _SHORT:
-            in_company, turns, pause_s = True, 40, 0.005
-        for _ in range(turns):
-            await asyncio.sleep(pause_s)
-            crowd = max(crowd, self.in_flight)
-            if crowd > 1:
-                break
-        wrong = wrong or (in_company and crowd > 1)
-        if finish == "stop" and self.fault != "stop stays":
+        if any(stop in text for stop in stops) and self.fault != "stop stays":
             text = text[: min(text.index(stop) for stop in stops if stop in text)]
+        text, finish = as_wanted(heeds, text, finish)
         said = tokens[begin:]
         salt = str(body.get("cache_salt"))
         ends = range(begin - begin % _BLOCK + _BLOCK, len(tokens), _BLOCK)
@@ -244,7 +254,42 @@ class LanguageServer:
         if wrong:
             said = [(said[0] + 1) % len(ALPHABET), *said[1:]]
             text = ALPHABET[said[0]] + text[1:] if text else text
+        if heeds.get("echo"):
+            found = [*self.ranked(hidden, prompt), *found]
+            return self.written(body, prompt, [*prompt, *said], found, text, finish)
         return self.written(body, prompt, said, found, text, finish)
+
+    async def is_wrong_in_company(self, prompt: list[int]) -> bool:
+        """Wait for other requests, and say whether they make this answer wrong."""
+        in_company = self.fault == "company"
+        turns, pause_s = _TURNS, 0.0
+        # Others are on their way: half a second at most, which only these faults take.
+        if self.fault == "long beside others" and len(prompt) > _LONG:
+            in_company, turns, pause_s = True, 100, 0.005
+        if self.fault == "short beside others" and len(prompt) <= _SHORT:
+            in_company, turns, pause_s = True, 40, 0.005
+        crowd = self.in_flight
+        for _ in range(turns):
+            await asyncio.sleep(pause_s)
+            crowd = max(crowd, self.in_flight)
+            if crowd > 1:
+                break
+        return in_company and crowd > 1
+
+    def hidden(self, body: dict[str, Any], prompt: list[int]) -> list[int]:
+        """What the next token depends on besides the tokens before it."""
+        if self.fault == "sees where its prompt ends":
+            return [len(prompt) % 64]
+        model = str(body["model"])
+        if self.fault == "adapter from the cache":
+            model = self.made.setdefault((str(body.get("cache_salt")), tuple(prompt)), model)
+        return [1 + self.adapters.index(model)] if model in self.adapters else []
+
+    def ranked(self, hidden: list[int], prompt: list[int]) -> Iterator[Ranked]:
+        """The likeliest tokens at each place of a prompt."""
+        late = self.fault == "prompt logarithms are late"
+        for at, token in enumerate(prompt):
+            yield token, self.rank(hidden + prompt[: max(0, at - late)])
 
     def rank(self, tokens: list[int]) -> list[tuple[int, float]]:
         first, second, *rest = likely(tokens)
@@ -280,7 +325,7 @@ class LanguageServer:
         body: dict[str, Any],
         prompt: list[int],
         said: list[int],
-        found: list[list[tuple[int, float]]],
+        found: list[Ranked],
         text: str,
         finish: str,
     ) -> dict[str, Any]:
@@ -292,18 +337,21 @@ class LanguageServer:
             "token_ids": said,
             "logprobs": {
                 "tokens": names,
-                "token_logprobs": [top[0][1] - lie for top in found],
+                "token_logprobs": [dict(top).get(token, UNLIKELY) - lie for token, top in found],
                 "top_logprobs": [
                     {
                         (f"token_id:{token}" if self.has_ids else ALPHABET[token]): value
                         for token, value in top
                     }
-                    for top in found
+                    for _, top in found
                 ],
             }
             if body.get("logprobs")
             else None,
         }
+        if len(said) > body["max_tokens"]:  # the prompt is there, too
+            choice["token_ids"] = said[len(prompt) :]
+            choice["logprobs"]["token_logprobs"][0] = None
         if body.get("return_token_ids") and self.has_ids:
             choice["prompt_token_ids"] = prompt
         return choice

@@ -19,6 +19,7 @@ _ANSWER: Final = 16
 _TURN: Final = 24
 """Tokens of an answer that reaches over the end of a block, from at most half as many before it."""
 _TURNS: Final = 2
+_ADAPTERS: Final = 2
 _LONG: Final = (1024, 6144, 32768)
 _SLOW_S: Final = 10.0
 """A long prompt that takes longer alone is not made longer still."""
@@ -46,6 +47,8 @@ async def ask_cached(session: Session, number: int) -> None:
         await session.hold("cached", [first], lambda items: cached(session, items))
     if session.client.takes_salt and session.prompts.are_ids:
         await _ask_beginnings(session, first, end)
+    if session.client.takes_salt and session.adapters:
+        await _ask_adapters(session, first)
 
 
 def _choose_end(session: Session, number: int) -> int:
@@ -88,6 +91,17 @@ async def _ask_beginnings(session: Session, first: Known, end: int) -> None:
     await session.hold("cached", items, lambda some: cached(session, some))
     if session.at_once > 1:
         await session.hold("cached", items, lambda some: _cached_together(session, some))
+
+
+async def _ask_adapters(session: Session, first: Known) -> None:
+    """Ask adapters for a prompt that another one, or the model alone, has put into the cache."""
+    items = []
+    for name in session.rng.sample(session.adapters, min(_ADAPTERS, len(session.adapters))):
+        request = first.request.with_more(model=name)
+        known = await session.try_to_learn(replace(request, salt=session.new_salt()))
+        if known is not None:
+            items.append(replace(known, request=request, before=(first.request,)))
+    await session.hold("cached", items, lambda some: cached(session, some))
 
 
 async def _cached_together(session: Session, items: Sequence[Known]) -> list[Answer | None]:
