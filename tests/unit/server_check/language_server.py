@@ -19,6 +19,9 @@ from starlette.routing import Route
 
 from tests.unit.api.serving import serving
 from tests.unit.server_check.played_parameters import (
+    OF_OTHERS,
+    PARAMETERS,
+    STOP_OF_ANOTHER,
     UNLIKELY,
     as_wanted,
     chosen,
@@ -224,13 +227,13 @@ class LanguageServer:
     async def computed(
         self, body: dict[str, Any], prompt: list[int], *, wrong: bool
     ) -> dict[str, Any]:
-        wrong = await self.is_wrong_in_company(prompt) or wrong
+        wrong = await self.is_wrong_in_company(body, prompt) or wrong
         others = [one for one in self.prompts if one != prompt]
         is_swapped = self.fault == "answers are swapped" and bool(others)
         tokens = list(others[0] if is_swapped else prompt)
         hidden = self.hidden(body, prompt)
-        other = next((one for one in self.playing if one is not body), None)
-        heeds = {} if self.is_plain else heeded(body, other, self.before, self.fault)
+        in_flight = [one for one in self.playing if one is not body]
+        heeds = {} if self.is_plain else heeded(body, in_flight, self.before, self.fault)
         self.before = body
         begin, found = len(tokens), []
         stops = body.get("stop") or []
@@ -259,7 +262,7 @@ class LanguageServer:
             return self.written(body, prompt, [*prompt, *said], found, text, finish)
         return self.written(body, prompt, said, found, text, finish)
 
-    async def is_wrong_in_company(self, prompt: list[int]) -> bool:
+    async def is_wrong_in_company(self, body: dict[str, Any], prompt: list[int]) -> bool:
         """Wait for other requests, and say whether they make this answer wrong."""
         in_company = self.fault == "company"
         turns, pause_s = _TURNS, 0.0
@@ -268,6 +271,8 @@ class LanguageServer:
             in_company, turns, pause_s = True, 100, 0.005
         if self.fault == "short beside others" and len(prompt) <= _SHORT:
             in_company, turns, pause_s = True, 40, 0.005
+        if self.fault in OF_OTHERS and (set(body) & PARAMETERS or self.fault == STOP_OF_ANOTHER):
+            turns, pause_s = 40, 0.005
         crowd = self.in_flight
         for _ in range(turns):
             await asyncio.sleep(pause_s)

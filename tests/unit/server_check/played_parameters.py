@@ -8,7 +8,7 @@ Top = Sequence[tuple[int, float]]
 Body = Mapping[str, Any]
 UNLIKELY = -20.0
 """Nats of a token that is not among the likeliest."""
-KNOWN = (
+PARAMETERS = {
     "stop_token_ids",
     "min_tokens",
     "logit_bias",
@@ -17,26 +17,30 @@ KNOWN = (
     "frequency_penalty",
     "echo",
     "response_format",
-)
+}
+STOP_OF_ANOTHER = "stop of another"
+OF_OTHERS = {STOP_OF_ANOTHER, "top_k of another", "penalties of another", "schema of another"}
+"""Faults that need others in flight."""
 
 
-def heeded(body: Body, other: Body | None, before: Body, fault: str) -> dict[str, Any]:
+def heeded(body: Body, others: Sequence[Body], before: Body, fault: str) -> dict[str, Any]:
     """The parameters by which an answer is made: with a fault, some of another request.
 
-    ``other`` is in flight, and ``before`` came last.
+    ``others`` are in flight, and ``before`` came last.
     """
-    found = {name: body[name] for name in KNOWN if name in body}
-    if fault == "stop of another" and other and "stop_token_ids" in other:
-        found["stop_token_ids"] = [*found.get("stop_token_ids", ()), *other["stop_token_ids"]]
+    found = {name: body[name] for name in PARAMETERS & set(body)}
+    if fault == STOP_OF_ANOTHER:
+        ends = [end for one in (found, *others) for end in one.get("stop_token_ids", ())]
+        found["stop_token_ids"] = ends
     if fault == "bias stays" and "logit_bias" in before:
         found.setdefault("logit_bias", before["logit_bias"])
     if fault == "least is one short" and "min_tokens" in found:
         found["min_tokens"] -= 1
-    if fault == "top_k of another" and other and "top_k" in found and "top_k" not in other:
+    if fault == "top_k of another" and others and "top_k" in found:
         found["top_k"] = 2
-    if fault == "penalties of another" and other and "presence_penalty" not in other:
+    if fault == "penalties of another" and others:
         found = {name: value for name, value in found.items() if "penalty" not in name}
-    if fault == "schema of another" and other and "response_format" not in other:
+    if fault == "schema of another" and others:
         found.pop("response_format", None)
     return found
 

@@ -17,6 +17,8 @@ from hybridwatch.server_check.prompts import joined
 from hybridwatch.server_check.session import Known, Session, as_given
 
 _FEWEST_TOKENS: Final = 4
+_EACH: Final = 2
+"""Requests with each parameter; with as many others they are below what may be in flight."""
 _PLAIN: Final = 3
 _MOST_BIASED: Final = 6
 _PRESENCE: Final = 1.5
@@ -36,7 +38,7 @@ async def ask_parameters(session: Session, number: int) -> None:
         tally.reason = "the server names no token ids"
         return
     items, others = [], []
-    for parameter in _PARAMETERS:
+    for parameter in _PARAMETERS * _EACH:
         without = session.rng.choice(plain)
         if known := await _make(session, parameter, without):
             items.append(known)
@@ -46,7 +48,7 @@ async def ask_parameters(session: Session, number: int) -> None:
     if session.at_once == 1:
         await session.hold("parameters", items, session.alone)
     else:
-        mixed = [one for pair in zip(items, others, strict=True) for one in pair]
+        mixed = session.rng.sample([*items, *others], len(items + others))
         scene = session.staggered if number % 2 else session.together
         await session.hold("parameters", mixed[: session.at_once], scene)
     await session.hold("parameters", others[:_PLAIN], session.alone)
@@ -171,6 +173,8 @@ def _with_logprobs(greedy: Answer, found: Answer) -> Answer:
 
 async def _penalties(session: Session, plain: Known) -> Known | None:
     """Penalise tokens that were said; only what the server itself says alone is known."""
+    repeating = [one for one in session.known if len(set(one.answer.ids)) < len(one.answer.ids)]
+    plain = session.rng.choice(repeating or [plain])
     request = plain.request.with_more(presence_penalty=_PRESENCE, frequency_penalty=_FREQUENCY)
     known = await session.learn(replace(request, salt=session.new_salt()))
     views = (_penalised, as_given)
