@@ -248,7 +248,8 @@ class Session:
         if simplest == self.alone or named == "idle":
             others = []
         elif others and not tally.breaks:
-            others, found = await self._fewest(others, fails, found)
+            least = int(named in _WITH_OTHERS)
+            others, found = await self._fewest(others, least, fails, found)
         if not (known.before or tally.breaks or named in _AS_THEY_ARE):
             known, found = await self._shortest(known, others, simplest, found)
         tally.add_break(
@@ -301,13 +302,15 @@ class Session:
     async def _fewest(
         self,
         others: list[Known],
+        least: int,
         fails: Callable[[Sequence[Known]], Awaitable[Answer | None]],
         found: Answer,
     ) -> tuple[list[Known], Answer]:
-        """Halve the companions as long as the break still shows."""
-        while len(others) > 1:
+        """Halve the companions, down to the least, as long as the break still shows."""
+        while len(others) > least:
             middle = len(others) // 2
-            for half in (others[:middle], others[middle:]) * _TRIES:
+            halves = (others[:middle], others[middle:]) if middle else ([],)
+            for half in halves * _TRIES:
                 if not self.spend(len(half) + 1):
                     return others, found
                 if answer := await fails(half):
@@ -349,7 +352,7 @@ class Session:
         lines = [self.client.curl(known.request) for known in items]
         if relation == "cached":
             cold = replace(items[0].request, salt=self.new_salt())
-            lines = [lines[0], lines[0], self.client.curl(cold)]
+            lines = [*[*lines[1:], lines[0]] * 2, self.client.curl(cold)]
         elif len(lines) > 1:
             lines = [*(f"{line} &" for line in lines[1:]), lines[0], "wait"]
         return (*before, *lines)

@@ -91,6 +91,7 @@ class LanguageServer:
     bodies: list[dict[str, Any]] = field(default_factory=list)
     before: dict[str, Any] = field(default_factory=dict)
     playing: list[dict[str, Any]] = field(default_factory=list)
+    hit: tuple[str, str] = ("", "")
     made: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
 
     def app(self) -> Starlette:
@@ -308,6 +309,8 @@ class LanguageServer:
         """Whether what came before, or the prompt itself, makes this answer wrong."""
         was = (str(body.get("cache_salt")), str(prompt))
         seen = was in self.seen
+        hit_before = self.hit if seen else was
+        self.hit = was if seen else self.hit
         self.seen.add(was)
         # Once, and not to another client that leaves: when a server notices one is chance.
         is_harmed = self.has_left and not self.harmed and not body.get("stream")
@@ -317,6 +320,7 @@ class LanguageServer:
         )
         return {
             "cached": seen,
+            "hit of another": hit_before not in {was, ("", "")},
             "what answers store": goes_on,
             "one token": len(prompt) % 4 == 0,
             "long from the cache": len(prompt) > _LONG and seen,

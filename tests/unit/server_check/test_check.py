@@ -45,6 +45,7 @@ def test_a_right_server_holds_every_relation(healthy):
         ("company", "company"),
         ("answers are swapped", "company"),
         ("cached", "cached"),
+        ("hit of another", "cached"),
         ("short beside others", "short"),
         ("sees where its prompt ends", "parts"),
         ("long from the cache", "long"),

@@ -34,17 +34,22 @@ async def ask_cached(session: Session, number: int) -> None:
     """Ask new prompts, the same again, and others that begin alike.
 
     The second time a prompt comes from the cache; one that only begins alike takes a part of it.
+    Two prompts take turns, as a hit may go on from the state that the hit before it has found.
     """
     end = _choose_end(session, number)
     if not end:
         session.tally("cached").reason = "the server takes no prompt of more than a block"
         return
-    first = await session.try_to_learn(session.make_request(end + 24, _ANSWER))
+    new = [await session.try_to_learn(session.make_request(end + 24, _ANSWER)) for _ in range(2)]
     session.tally("cached")
-    if first is None:
+    known = [one for one in new if one is not None]
+    if not known:
         return
     for _ in range(2):
-        await session.hold("cached", [first], lambda items: cached(session, items))
+        await session.hold("cached", known, lambda items: cached(session, items))
+    if session.at_once > 1:
+        await session.hold("cached", known, lambda items: _cached_together(session, items))
+    first = known[0]
     if session.client.takes_salt and session.prompts.are_ids:
         await _ask_beginnings(session, first, end)
     if session.client.takes_salt and session.adapters:
@@ -105,7 +110,7 @@ async def _ask_adapters(session: Session, first: Known) -> None:
 
 
 async def _cached_together(session: Session, items: Sequence[Known]) -> list[Answer | None]:
-    """Ask those at once that begin as one in the cache, with new ends."""
+    """Ask at once what the cache has whole or in part."""
     return await asyncio.gather(*(session.answer(known.request) for known in items))
 
 
