@@ -92,6 +92,7 @@ class LanguageServer:
     before: dict[str, Any] = field(default_factory=dict)
     playing: list[dict[str, Any]] = field(default_factory=list)
     hit: tuple[str, str] = ("", "")
+    counted: list[int] = field(default_factory=list)
     made: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
 
     def app(self) -> Starlette:
@@ -241,7 +242,7 @@ class LanguageServer:
         text, finish = "", "length"
         for _ in range(body["max_tokens"]):
             top = self.rank(hidden + tokens)
-            token = chosen(heeds, top, tokens[begin:])
+            token = chosen(heeds, top, [*self.counted, *tokens[begin:]])
             found.append((token, top))
             tokens.append(token)
             text += ALPHABET[token]
@@ -252,6 +253,8 @@ class LanguageServer:
             text = text[: min(text.index(stop) for stop in stops if stop in text)]
         text, finish = as_wanted(heeds, text, finish)
         said = tokens[begin:]
+        if self.fault == "counts stay" and "presence_penalty" in heeds:
+            self.counted = said
         salt = str(body.get("cache_salt"))
         ends = range(begin - begin % _BLOCK + _BLOCK, len(tokens), _BLOCK)
         self.stored |= {(salt, tuple(tokens[:end])) for end in ends}

@@ -56,6 +56,7 @@ def test_a_right_server_holds_every_relation(healthy):
         ("least is one short", "parameters"),
         ("top_k of another", "parameters"),
         ("penalties of another", "parameters"),
+        ("counts stay", "parameters"),
         ("schema of another", "parameters"),
         ("prompt logarithms are late", "parameters"),
         ("usage is wrong", "count"),
@@ -92,7 +93,7 @@ def test_an_adapter_that_is_answered_from_the_cache_of_another_is_named():
 def test_parameters_that_a_server_ignores_or_refuses_are_named_and_break_nothing():
     found = check(LanguageServer(is_plain=True), only=("parameters",))
     assert found.broke == []
-    assert "stop_token_ids, logit_bias, min_tokens" in found.tallies["parameters"].reason
+    assert "stop_token_ids, logit_bias, response_format" in found.tallies["parameters"].reason
     refuses = frozenset({"echo", "response_format"})
     found = check(LanguageServer(refuses=refuses), only=("parameters",))
     assert found.tallies["parameters"].outcome == "held"

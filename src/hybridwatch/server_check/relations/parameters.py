@@ -27,7 +27,6 @@ _BIAS: Final = 100
 """The most that OpenAI's API allows; no logit is as far behind the best."""
 _CHOICES: Final = ("river river river river", "stone stone stone stone", "lamp lamp lamp lamp")
 """They repeat words, so that drafts have something to propose."""
-_ROUNDING: Final = 1e-3
 
 
 async def ask_parameters(session: Session, number: int) -> None:
@@ -172,15 +171,40 @@ def _with_logprobs(greedy: Answer, found: Answer) -> Answer:
 
 
 async def _penalties(session: Session, plain: Known) -> Known | None:
-    """Penalise tokens that were said; only what the server itself says alone is known."""
+    """Penalise tokens that were said, and choose as the logarithms say that it must be."""
     repeating = [one for one in session.known if len(set(one.answer.ids)) < len(one.answer.ids)]
     plain = session.rng.choice(repeating or [plain])
     request = plain.request.with_more(presence_penalty=_PRESENCE, frequency_penalty=_FREQUENCY)
     known = await session.learn(replace(request, salt=session.new_salt()))
-    views = (_penalised, as_given)
-    fitting = (view for view in views if _is_greedy(view(known.answer)))
-    view = next(fitting, None)
-    return view and replace(known, answer=view(known.answer), view=view)
+    for view in (_penalised, as_given):
+        answer = view(known.answer)
+        if _not_greedy(answer, session.rule.margin) is None:
+            return replace(known, answer=answer, view=view)
+    if "presence_penalty" not in session.parameters:
+        session.parameters["presence_penalty"] = "its logarithms are of another kind"
+        return None
+    return _corrected(known, session.rule.margin)
+
+
+def _not_greedy(answer: Answer, margin: float) -> int | None:
+    """Find the first token that is behind another; ``None`` if none is."""
+    pairs = enumerate(zip(answer.logprobs, answer.top, strict=False))
+    return next(
+        (at for at, (own, top) in pairs if own < max(top.values(), default=own) - margin), None
+    )
+
+
+def _corrected(known: Known, margin: float) -> Known:
+    """Put the best token in the place of the first that is not, and end there."""
+    answer = _penalised(known.answer)
+    at = _not_greedy(answer, margin) or 0
+    best = max(answer.top[at], key=lambda token: answer.top[at][token])
+    right = replace(
+        answer.first(at + 1),
+        tokens=(*answer.tokens[:at], best),
+        logprobs=(*answer.logprobs[:at], answer.top[at][best]),
+    )
+    return replace(known, answer=right, view=lambda found: _penalised(found).first(at + 1))
 
 
 def _penalised(found: Answer) -> Answer:
@@ -199,11 +223,6 @@ def _penalised(found: Answer) -> Answer:
             for at in rows
         ),
     )
-
-
-def _is_greedy(answer: Answer) -> bool:
-    pairs = zip(answer.logprobs, answer.top, strict=False)
-    return all(chosen >= max(top.values(), default=chosen) - _ROUNDING for chosen, top in pairs)
 
 
 async def _echo(_: Session, plain: Known) -> Known | None:
