@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 ID_PREFIX: Final = "token_id:"
@@ -41,15 +41,22 @@ class Answer:
     finish: str | None = None
     is_nan: bool = False
 
+    def first(self, tokens: int) -> "Answer":
+        """Give its first tokens."""
+        return self._part(slice(tokens))
+
     def from_token(self, position: int) -> "Answer":
         """Give the rest of it from a position on."""
-        return Answer(
-            None,
-            self.tokens[position:],
-            self.ids[position:],
-            self.logprobs[position:],
-            self.top[position:],
-            self.finish,
+        return self._part(slice(position, None))
+
+    def _part(self, part: slice) -> "Answer":
+        return replace(
+            self,
+            text=None,
+            tokens=self.tokens[part],
+            ids=self.ids[part],
+            logprobs=self.logprobs[part],
+            top=self.top[part],
         )
 
 
@@ -74,9 +81,13 @@ class Reply:
 
 
 def parse_reply(
-    body: Mapping[str, Any], *, is_whole: bool = True, first_s: float | None = None
+    body: Mapping[str, Any],
+    *,
+    is_whole: bool = True,
+    first_s: float | None = None,
+    is_echoed: bool = False,
 ) -> Reply:
-    """Read a reply.
+    """Read a reply; the first token of an echoed prompt has no logarithm, and gets 0.
 
     Raises:
         KeyError, TypeError, ValueError: It is none.
@@ -85,7 +96,7 @@ def parse_reply(
     if not choices:
         raise ValueError("no choices")
     return Reply(
-        tuple(_parse_answer(choice) for choice in choices),
+        tuple(_parse_answer(choice, is_echoed=is_echoed) for choice in choices),
         _parse_usage(body.get("usage")),
         tuple(choices[0].get("prompt_token_ids") or ()),
         first_s=first_s,
@@ -93,13 +104,15 @@ def parse_reply(
     )
 
 
-def _parse_answer(choice: Mapping[str, Any]) -> Answer:
+def _parse_answer(choice: Mapping[str, Any], *, is_echoed: bool) -> Answer:
     found = choice.get("logprobs") or {}
     ids = tuple(int(one) for one in choice.get("token_ids") or ())
     names = tuple(found.get("tokens") or ())
     if not ids and names and all(name.startswith(ID_PREFIX) for name in names):
         ids = tuple(int(name.removeprefix(ID_PREFIX)) for name in names)
     chosen = tuple(found.get("token_logprobs") or ())
+    if is_echoed and chosen[:1] == (None,):
+        chosen = (0.0, *chosen[1:])
     is_nan = None in chosen
     return Answer(
         text=str(choice["text"]),

@@ -213,7 +213,8 @@ class CheckClient:
                     return _nan_or_refuse(answer, text)
                 if request.streamed:
                     return await read_stream(answer.aiter_lines(), begun)
-                return parse_reply(json.loads(await answer.aread()))
+                is_echoed = bool(dict(request.more).get("echo"))
+                return parse_reply(json.loads(await answer.aread()), is_echoed=is_echoed)
         except (httpx.TimeoutException, TimeoutError) as error:
             raise RequestError("timeout", f"no answer in time: {_why(error)}") from error
         except httpx.HTTPError as error:

@@ -76,7 +76,8 @@ class Rule:
         if one.is_nan or other.is_nan:
             same = one.is_nan and other.is_nan
             return Comparison(Likeness.SAME if same else Likeness.DIFFERENT)
-        if not (one.tokens and other.tokens):
+        is_text_known = one.text is not None or other.text is not None
+        if is_text_known and not (one.tokens and other.tokens):
             return self._by_text(one, other)
         at = position_of_parting(one, other)
         shift = _shift(one, other, at)

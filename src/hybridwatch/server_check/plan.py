@@ -29,6 +29,7 @@ from hybridwatch.server_check.relations.neighbours import (
     ask_short,
     read_gauges,
 )
+from hybridwatch.server_check.relations.parameters import ask_parameters
 from hybridwatch.server_check.relations.prefixes import ask_cached, ask_long, ask_parts
 from hybridwatch.server_check.relations.protocol import ask_count, ask_stop, ask_stream
 from hybridwatch.server_check.result import PAIR_RELATIONS, CheckResult, PairResult, Tally
@@ -66,6 +67,7 @@ _ROUNDS: Final[tuple[tuple[str, Callable[[Session, int], Awaitable[None]]], ...]
     ("short", ask_short),
     ("parts", ask_parts),
     ("stop", ask_stop),
+    ("parameters", ask_parameters),
     ("count", ask_count),
     ("stream", ask_stream),
     ("abort", ask_abort),
@@ -197,14 +199,17 @@ async def _check(
 
 async def _meet(session: Session, model: str) -> None:
     """Find the model's name, what requests may ask, and how prompts are written."""
+    adapters: list[set[str]] = []
     for client in session.clients:
         listed = await _models(client, needed=not model)
         client.model = model or str(listed[0]["id"])
         found = next((one for one in listed if one.get("id") == client.model), {})
         room = int(found.get("max_model_len") or 0)
         session.room = min(room, session.room) if room and session.room else room or session.room
+        adapters.append({str(one["id"]) for one in listed if one.get("parent") == client.model})
         await _drop_refused(session, client)
         session.result.releases.append(await read_release(client))
+    session.adapters = sorted(set.intersection(*adapters))
     session.result.model = session.reference.model
     if session.is_pair:
         await ask_alike(*session.clients)

@@ -15,6 +15,7 @@ RELATIONS: Final[Mapping[str, str]] = {
     "parts": "a prompt with its answer's beginning continues the same",
     "long": "long prompts, alone, with others and cached",
     "stop": "stops cut where they must",
+    "parameters": "each parameter does what it says, to its own request alone",
     "count": "usage, logprobs, lists of prompts and n agree with the tokens",
     "stream": "a stream, joined, is the whole answer",
     "abort": "clients that go away harm no one else",

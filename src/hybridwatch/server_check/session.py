@@ -11,11 +11,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from hybridwatch.server_check.answer import Answer
 from hybridwatch.server_check.client import CheckClient, Request, RequestError
-from hybridwatch.server_check.comparison import Comparison, Likeness, Rule
+from hybridwatch.server_check.comparison import Likeness, Rule
+from hybridwatch.server_check.differences import say_difference, show
 from hybridwatch.server_check.prompts import Prompts, beginning, length
 from hybridwatch.server_check.result import Break, CheckResult, Tally
 
@@ -24,25 +25,34 @@ _EXTRA: Final = 400
 _TRIES: Final = 2
 """Times that a smaller case is tried before it counts as whole: who shares a step is chance."""
 _SHORTEST: Final = 4
-_WITH_OTHERS: Final = frozenset({"company", "short", "abort", "idle"})
+_WITH_OTHERS: Final = frozenset({"company", "short", "parameters", "abort", "idle"})
 """Relations whose requests should be answered alone as before."""
+_AS_THEY_ARE: Final = frozenset({"parts", "drift", "parameters"})
+"""Relations whose prompts are not made shorter."""
 _BESIDES: Final = frozenset({"abort", "idle"})
 """Relations that show nothing of their own where company does as much."""
 
 
+def as_given(found: Answer) -> Answer:
+    """Give an answer as it is."""
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A request and what it was answered alone.
+    """A request and what it was answered alone, or what must come by another request.
 
     Attributes:
         before: Requests that must be answered before it, as they fill the cache.
         seconds: That the answer took.
+        view: What of an answer to it can be compared.
     """
 
     request: Request
     answer: Answer
     before: tuple[Request, ...] = ()
     seconds: float = 0.0
+    view: Callable[[Answer], Answer] = as_given
 
 
 Scene = Callable[[Sequence[Known]], Awaitable[list[Answer | None]]]
@@ -59,6 +69,9 @@ class Session:
         known: Ordinary requests, answered alone.
         short: The short ones among them.
         room: Tokens of a prompt with its answer that the server takes; 0 where it is not known.
+        adapters: Names under which every server knows adapters of its model.
+        parameters: Those that were tried, with the reason why the server does not heed them; empty
+            where it does.
         longest_answer: Tokens that any request asks for at most.
         at_once: Requests that may be in flight.
         longest_prompt: Tokens that a prompt has at most.
@@ -84,6 +97,8 @@ class Session:
         self.prompts = Prompts(rng, (), 1.0)
         self.known: list[Known] = []
         self.short: list[Known] = []
+        self.adapters: list[str] = []
+        self.parameters: dict[str, str] = {}
         self.room = 0
         self.longest_answer = 48
         self.longest_prompt = 32_768
@@ -148,8 +163,12 @@ class Session:
         return self.rng.sample(self.known, min(size, len(self.known), self.at_once))
 
     def streamed_at_random(self, known: Known) -> Request:
-        """Give a request of a scene: a new part of the cache, and streamed or not."""
-        return replace(known.request, salt=self.new_salt(), streamed=self.rng.random() < 0.5)
+        """Give a request of a scene: a new part of the cache, and streamed or not.
+
+        A view may need the text, of which a stream's answer is without.
+        """
+        is_streamed = self.rng.random() < 0.5 and known.view is as_given
+        return replace(known.request, salt=self.new_salt(), streamed=is_streamed)
 
     async def answer(self, request: Request) -> Answer | None:
         """Ask; ``None`` where there is no answer.
@@ -202,11 +221,11 @@ class Session:
             if answer is None:
                 continue
             tally.checked += 1
-            compared = self.rule.compare(known.answer, answer)
+            compared = self.rule.compare(known.answer, known.view(answer))
             tally.within_rounding += compared.likeness is Likeness.ROUNDING
             tally.undecided += compared.likeness is Likeness.UNKNOWN
             if compared.likeness is Likeness.DIFFERENT:
-                await self._explain(relation, items, at, scene, answer)
+                await self._explain(relation, items, at, scene, known.view(answer))
 
     async def _explain(
         self, relation: str, items: Sequence[Known], at: int, scene: Scene, found: Answer
@@ -229,12 +248,15 @@ class Session:
         if simplest == self.alone or named == "idle":
             others = []
         elif others and not tally.breaks:
-            others, found = await self._fewest(others, fails, found)
-        if not (known.before or tally.breaks or named in {"parts", "drift"}):
+            least = int(named in _WITH_OTHERS)
+            others, found = await self._fewest(others, least, fails, found)
+        if not (known.before or tally.breaks or named in _AS_THEY_ARE):
             known, found = await self._shortest(known, others, simplest, found)
         tally.add_break(
             Break(
-                say_difference(named, self.rule, known, found, len(others)),
+                say_difference(
+                    named, self.rule, known.request.prompt, (known.answer, found), len(others)
+                ),
                 show(known.answer),
                 show(found),
                 self.commands(named, [known, *others]),
@@ -251,6 +273,8 @@ class Session:
             if relation == "tokens" or await self.failing([known], self.alone):
                 return "tokens", self.alone
         elif relation in _WITH_OTHERS and await self.failing([known], self.alone):
+            if known.view is not as_given:
+                return relation, self.alone
             # Without a salt, a prompt that was sent once is in the cache.
             return ("drift" if self.client.takes_salt else "cached"), self.alone
         is_companion = (relation == "short" and known not in self.short) or (
@@ -268,22 +292,25 @@ class Session:
 
     async def failing(self, items: Sequence[Known], scene: Scene) -> Answer | None:
         """Play a scene; the answer to its first request if it is another than the known one."""
-        answer, *_ = await scene(items)
-        if answer is None:
+        given, *_ = await scene(items)
+        if given is None:
             return None
+        answer = items[0].view(given)
         is_other = self.rule.compare(items[0].answer, answer).likeness is Likeness.DIFFERENT
         return answer if is_other else None
 
     async def _fewest(
         self,
         others: list[Known],
+        least: int,
         fails: Callable[[Sequence[Known]], Awaitable[Answer | None]],
         found: Answer,
     ) -> tuple[list[Known], Answer]:
-        """Halve the companions as long as the break still shows."""
-        while len(others) > 1:
+        """Halve the companions, down to the least, as long as the break still shows."""
+        while len(others) > least:
             middle = len(others) // 2
-            for half in (others[:middle], others[middle:]) * _TRIES:
+            halves = (others[:middle], others[middle:]) if middle else ([],)
+            for half in halves * _TRIES:
                 if not self.spend(len(half) + 1):
                     return others, found
                 if answer := await fails(half):
@@ -325,68 +352,7 @@ class Session:
         lines = [self.client.curl(known.request) for known in items]
         if relation == "cached":
             cold = replace(items[0].request, salt=self.new_salt())
-            lines = [lines[0], lines[0], self.client.curl(cold)]
+            lines = [*[*lines[1:], lines[0]] * 2, self.client.curl(cold)]
         elif len(lines) > 1:
             lines = [*(f"{line} &" for line in lines[1:]), lines[0], "wait"]
         return (*before, *lines)
-
-
-def show(answer: Answer) -> dict[str, Any]:
-    """Write an answer for ``--json``."""
-    if answer.is_nan:
-        return {"text": answer.text, "logprobs": "no numbers"}
-    return {
-        "text": answer.text,
-        "tokens": list(answer.tokens),
-        "logprobs": [round(one, 5) for one in answer.logprobs],
-    }
-
-
-_SITUATIONS: Final = {
-    "tokens": "alone",
-    "company": "with {others}",
-    "cached": "once its beginning was in the cache",
-    "short": "with {others}",
-    "parts": "when its prompt held the beginning of that answer",
-    "long": "with {others}",
-    "abort": "while clients went away",
-    "idle": "after a pause or many requests",
-    "drift": "later",
-}
-
-
-def say_difference(relation: str, rule: Rule, known: Known, found: Answer, others: int) -> str:
-    """Say in one sentence how an answer differs from the known one."""
-    compared = rule.compare(known.answer, found)
-    company = f"{others} other request{'s' * (others != 1)}" if others else "nothing else"
-    when = _SITUATIONS.get(relation, "again").format(others=company)
-    return f"a prompt of {_size(known)}, {when}: {_what(compared, rule, known.answer, found)}"
-
-
-def _size(known: Known) -> str:
-    prompt = known.request.prompt
-    if isinstance(prompt, str):
-        return f"{length(prompt)} words"
-    return f"{len(prompt)} token{'s' * (len(prompt) != 1)}"
-
-
-def _what(compared: Comparison, rule: Rule, expected: Answer, found: Answer) -> str:
-    if found.is_nan or expected.is_nan:
-        return "its logarithms are no numbers"
-    if compared.position is None:
-        if compared.shift > rule.largest_shift or rule.strict:
-            return (
-                f"the same tokens, but a logarithm moved by {compared.shift:.3g} nats "
-                f"(rounding: {rule.largest_shift:.3g})"
-            )
-        return "the same tokens, but another text"
-    behind = "" if compared.gap is None else f", {compared.gap:.3g} nats behind"
-    at = compared.position
-    return (
-        f"token {at + 1} is {_token(found, at)} instead of {_token(expected, at)}{behind} "
-        f"(near tie: {rule.margin:.3g})"
-    )
-
-
-def _token(answer: Answer, at: int) -> str:
-    return repr(answer.tokens[at]) if at < len(answer.tokens) else "the end"

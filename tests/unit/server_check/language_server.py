@@ -18,9 +18,21 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from tests.unit.api.serving import serving
+from tests.unit.server_check.played_parameters import (
+    OF_OTHERS,
+    PARAMETERS,
+    STOP_OF_ANOTHER,
+    UNLIKELY,
+    as_wanted,
+    chosen,
+    heeded,
+    is_end,
+)
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz .?\n0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROOM = 1024
+Ranked = tuple[int, list[tuple[int, float]]]
+"""A token, and the likeliest ones in its place."""
 _TURNS = 12
 """Turns of the event loop that a token takes, in which other requests come."""
 _LATE = 60
@@ -53,12 +65,15 @@ class LanguageServer:
         refuses: Parameters that it answers with 400.
         has_ties: Whether two tokens are nearly as likely now and then.
         knows_lists: Whether it answers questions about a list in a prompt.
-        is_plain: Whether it ignores ``n`` and sends no ``[DONE]``, as transformers' server.
+        adapters: Names of adapters of its model.
+        is_plain: Whether it ignores ``n`` and other parameters, and sends no ``[DONE]``, as
+            transformers' server.
     """
 
     fault: str = ""
     refuses: frozenset[str] = frozenset()
     key: str = ""
+    adapters: tuple[str, ...] = ()
     is_plain: bool = False
     has_ties: bool = False
     knows_lists: bool = False
@@ -74,6 +89,11 @@ class LanguageServer:
     seen: set[tuple[str, str]] = field(default_factory=set)
     stored: set[tuple[str, tuple[int, ...]]] = field(default_factory=set)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    before: dict[str, Any] = field(default_factory=dict)
+    playing: list[dict[str, Any]] = field(default_factory=list)
+    hit: tuple[str, str] = ("", "")
+    counted: list[int] = field(default_factory=list)
+    made: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
 
     def app(self) -> Starlette:
         return Starlette(
@@ -86,7 +106,8 @@ class LanguageServer:
         )
 
     async def models(self, _: Request) -> Response:
-        return JSONResponse({"data": [{"id": "played", "max_model_len": ROOM}]})
+        adapters = [{"id": name, "parent": "played"} for name in self.adapters]
+        return JSONResponse({"data": [{"id": "played", "max_model_len": ROOM}, *adapters]})
 
     async def metrics(self, _: Request) -> Response:
         self.readings += 1
@@ -198,30 +219,55 @@ class LanguageServer:
     async def choice(self, body: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
         wrong = self.is_wrong_before(body, prompt)
         self.prompts.append(prompt)
+        self.playing.append(body)
         try:
             return await self.computed(body, prompt, wrong=wrong)
         finally:
             self.prompts.remove(prompt)
+            self.playing.remove(body)
 
     async def computed(
         self, body: dict[str, Any], prompt: list[int], *, wrong: bool
     ) -> dict[str, Any]:
+        wrong = await self.is_wrong_in_company(body, prompt) or wrong
         others = [one for one in self.prompts if one != prompt]
         is_swapped = self.fault == "answers are swapped" and bool(others)
         tokens = list(others[0] if is_swapped else prompt)
-        hidden = [len(prompt) % 64] if self.fault == "sees where its prompt ends" else []
+        hidden = self.hidden(body, prompt)
+        in_flight = [one for one in self.playing if one is not body]
+        heeds = {} if self.is_plain else heeded(body, in_flight, self.before, self.fault)
+        self.before = body
         begin, found = len(tokens), []
         stops = body.get("stop") or []
-        crowd = self.in_flight
         text, finish = "", "length"
         for _ in range(body["max_tokens"]):
             top = self.rank(hidden + tokens)
-            found.append(top)
-            tokens.append(top[0][0])
-            text += ALPHABET[top[0][0]]
-            if any(stop in text for stop in stops):
+            token = chosen(heeds, top, [*self.counted, *tokens[begin:]])
+            found.append((token, top))
+            tokens.append(token)
+            text += ALPHABET[token]
+            if any(stop in text for stop in stops) or is_end(heeds, tokens):
                 finish = "stop"
                 break
+        if any(stop in text for stop in stops) and self.fault != "stop stays":
+            text = text[: min(text.index(stop) for stop in stops if stop in text)]
+        text, finish = as_wanted(heeds, text, finish)
+        said = tokens[begin:]
+        if self.fault == "counts stay" and "presence_penalty" in heeds:
+            self.counted = said
+        salt = str(body.get("cache_salt"))
+        ends = range(begin - begin % _BLOCK + _BLOCK, len(tokens), _BLOCK)
+        self.stored |= {(salt, tuple(tokens[:end])) for end in ends}
+        if wrong:
+            said = [(said[0] + 1) % len(ALPHABET), *said[1:]]
+            text = ALPHABET[said[0]] + text[1:] if text else text
+        if heeds.get("echo"):
+            found = [*self.ranked(hidden, prompt), *found]
+            return self.written(body, prompt, [*prompt, *said], found, text, finish)
+        return self.written(body, prompt, said, found, text, finish)
+
+    async def is_wrong_in_company(self, body: dict[str, Any], prompt: list[int]) -> bool:
+        """Wait for other requests, and say whether they make this answer wrong."""
         in_company = self.fault == "company"
         turns, pause_s = _TURNS, 0.0
         # Others are on their way: half a second at most, which only these faults take.
@@ -229,22 +275,30 @@ class LanguageServer:
             in_company, turns, pause_s = True, 100, 0.005
         if self.fault == "short beside others" and len(prompt) <= _SHORT:
             in_company, turns, pause_s = True, 40, 0.005
+        if self.fault in OF_OTHERS and (set(body) & PARAMETERS or self.fault == STOP_OF_ANOTHER):
+            turns, pause_s = 40, 0.005
+        crowd = self.in_flight
         for _ in range(turns):
             await asyncio.sleep(pause_s)
             crowd = max(crowd, self.in_flight)
             if crowd > 1:
                 break
-        wrong = wrong or (in_company and crowd > 1)
-        if finish == "stop" and self.fault != "stop stays":
-            text = text[: min(text.index(stop) for stop in stops if stop in text)]
-        said = tokens[begin:]
-        salt = str(body.get("cache_salt"))
-        ends = range(begin - begin % _BLOCK + _BLOCK, len(tokens), _BLOCK)
-        self.stored |= {(salt, tuple(tokens[:end])) for end in ends}
-        if wrong:
-            said = [(said[0] + 1) % len(ALPHABET), *said[1:]]
-            text = ALPHABET[said[0]] + text[1:] if text else text
-        return self.written(body, prompt, said, found, text, finish)
+        return in_company and crowd > 1
+
+    def hidden(self, body: dict[str, Any], prompt: list[int]) -> list[int]:
+        """What the next token depends on besides the tokens before it."""
+        if self.fault == "sees where its prompt ends":
+            return [len(prompt) % 64]
+        model = str(body["model"])
+        if self.fault == "adapter from the cache":
+            model = self.made.setdefault((str(body.get("cache_salt")), tuple(prompt)), model)
+        return [1 + self.adapters.index(model)] if model in self.adapters else []
+
+    def ranked(self, hidden: list[int], prompt: list[int]) -> Iterator[Ranked]:
+        """The likeliest tokens at each place of a prompt."""
+        late = self.fault == "prompt logarithms are late"
+        for at, token in enumerate(prompt):
+            yield token, self.rank(hidden + prompt[: max(0, at - late)])
 
     def rank(self, tokens: list[int]) -> list[tuple[int, float]]:
         first, second, *rest = likely(tokens)
@@ -258,6 +312,8 @@ class LanguageServer:
         """Whether what came before, or the prompt itself, makes this answer wrong."""
         was = (str(body.get("cache_salt")), str(prompt))
         seen = was in self.seen
+        hit_before = self.hit if seen else was
+        self.hit = was if seen else self.hit
         self.seen.add(was)
         # Once, and not to another client that leaves: when a server notices one is chance.
         is_harmed = self.has_left and not self.harmed and not body.get("stream")
@@ -267,6 +323,7 @@ class LanguageServer:
         )
         return {
             "cached": seen,
+            "hit of another": hit_before not in {was, ("", "")},
             "what answers store": goes_on,
             "one token": len(prompt) % 4 == 0,
             "long from the cache": len(prompt) > _LONG and seen,
@@ -280,7 +337,7 @@ class LanguageServer:
         body: dict[str, Any],
         prompt: list[int],
         said: list[int],
-        found: list[list[tuple[int, float]]],
+        found: list[Ranked],
         text: str,
         finish: str,
     ) -> dict[str, Any]:
@@ -292,18 +349,21 @@ class LanguageServer:
             "token_ids": said,
             "logprobs": {
                 "tokens": names,
-                "token_logprobs": [top[0][1] - lie for top in found],
+                "token_logprobs": [dict(top).get(token, UNLIKELY) - lie for token, top in found],
                 "top_logprobs": [
                     {
                         (f"token_id:{token}" if self.has_ids else ALPHABET[token]): value
                         for token, value in top
                     }
-                    for top in found
+                    for _, top in found
                 ],
             }
             if body.get("logprobs")
             else None,
         }
+        if len(said) > body["max_tokens"]:  # the prompt is there, too
+            choice["token_ids"] = said[len(prompt) :]
+            choice["logprobs"]["token_logprobs"][0] = None
         if body.get("return_token_ids") and self.has_ids:
             choice["prompt_token_ids"] = prompt
         return choice

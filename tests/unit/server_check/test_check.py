@@ -45,11 +45,20 @@ def test_a_right_server_holds_every_relation(healthy):
         ("company", "company"),
         ("answers are swapped", "company"),
         ("cached", "cached"),
+        ("hit of another", "cached"),
         ("short beside others", "short"),
         ("sees where its prompt ends", "parts"),
         ("long from the cache", "long"),
         ("long beside others", "long"),
         ("stop stays", "stop"),
+        ("stop of another", "parameters"),
+        ("bias stays", "parameters"),
+        ("least is one short", "parameters"),
+        ("top_k of another", "parameters"),
+        ("penalties of another", "parameters"),
+        ("counts stay", "parameters"),
+        ("schema of another", "parameters"),
+        ("prompt logarithms are late", "parameters"),
         ("usage is wrong", "count"),
         ("logarithms lie", "count"),
         ("list is swapped", "count"),
@@ -71,6 +80,25 @@ def test_a_planted_fault_is_named(fault, relation):
 def test_a_state_that_an_answer_stored_wrongly_is_named_in_the_next_turn():
     found = check(LanguageServer("what answers store"), only=("parts",))
     assert found.broke == ["cached"]
+
+
+def test_an_adapter_that_is_answered_from_the_cache_of_another_is_named():
+    adapters = ("poet", "judge")
+    assert check(LanguageServer(adapters=adapters), only=("cached",)).broke == []
+    found = check(LanguageServer("adapter from the cache", adapters=adapters), only=("cached",))
+    assert found.broke == ["cached"]
+    assert '"model": "' in found.tallies["cached"].breaks[0].curl[-1]
+
+
+def test_parameters_that_a_server_ignores_or_refuses_are_named_and_break_nothing():
+    found = check(LanguageServer(is_plain=True), only=("parameters",))
+    assert found.broke == []
+    assert "stop_token_ids, logit_bias, response_format" in found.tallies["parameters"].reason
+    refuses = frozenset({"echo", "response_format"})
+    found = check(LanguageServer(refuses=refuses), only=("parameters",))
+    assert found.tallies["parameters"].outcome == "held"
+    assert "echo, response_format" in found.tallies["parameters"].reason
+    assert not found.errors
 
 
 def test_a_server_that_ignores_n_and_ends_no_stream_by_a_mark_is_right():

@@ -66,7 +66,7 @@ def test_the_screen_shows_a_break_with_its_requests_and_what_was_not_asked():
     company.add_break(Break("token 3 is 'b' instead of 'a'", "a", "b", ("curl -s one",)))
     result.tallies["parts"].reason = "the server names no token ids"
     lines = "\n".join(write_result(result))
-    assert "company  broke" in lines
+    assert "company     broke" in lines
     assert "company broke: token 3 is 'b' instead of 'a'\n  curl -s one" in lines
     assert "parts    not asked        one prompt" not in lines
     assert "the server names no token ids" in lines

@@ -9,7 +9,7 @@ from hybridwatch.server_check.client import Request, RequestError
 from hybridwatch.server_check.result import Break
 from hybridwatch.server_check.session import Known, Session
 
-_FEW: Final = (1, 2, 3)
+_FEW: Final = (1, 2, 3, 5)
 _MANY: Final = (32, 8)
 _LEAVERS: Final = 4
 _STAYING: Final = 5

@@ -19,6 +19,7 @@ _ANSWER: Final = 16
 _TURN: Final = 24
 """Tokens of an answer that reaches over the end of a block, from at most half as many before it."""
 _TURNS: Final = 2
+_ADAPTERS: Final = 2
 _LONG: Final = (1024, 6144, 32768)
 _SLOW_S: Final = 10.0
 """A long prompt that takes longer alone is not made longer still."""
@@ -33,19 +34,26 @@ async def ask_cached(session: Session, number: int) -> None:
     """Ask new prompts, the same again, and others that begin alike.
 
     The second time a prompt comes from the cache; one that only begins alike takes a part of it.
+    Two prompts take turns, as a hit may go on from the state that the hit before it has found.
     """
     end = _choose_end(session, number)
     if not end:
         session.tally("cached").reason = "the server takes no prompt of more than a block"
         return
-    first = await session.try_to_learn(session.make_request(end + 24, _ANSWER))
+    new = [await session.try_to_learn(session.make_request(end + 24, _ANSWER)) for _ in range(2)]
     session.tally("cached")
-    if first is None:
+    known = [one for one in new if one is not None]
+    if not known:
         return
     for _ in range(2):
-        await session.hold("cached", [first], lambda items: cached(session, items))
+        await session.hold("cached", known, lambda items: cached(session, items))
+    if session.at_once > 1:
+        await session.hold("cached", known, lambda items: _cached_together(session, items))
+    first = known[0]
     if session.client.takes_salt and session.prompts.are_ids:
         await _ask_beginnings(session, first, end)
+    if session.client.takes_salt and session.adapters:
+        await _ask_adapters(session, first)
 
 
 def _choose_end(session: Session, number: int) -> int:
@@ -90,8 +98,19 @@ async def _ask_beginnings(session: Session, first: Known, end: int) -> None:
         await session.hold("cached", items, lambda some: _cached_together(session, some))
 
 
+async def _ask_adapters(session: Session, first: Known) -> None:
+    """Ask adapters for a prompt that another one, or the model alone, has put into the cache."""
+    items = []
+    for name in session.rng.sample(session.adapters, min(_ADAPTERS, len(session.adapters))):
+        request = first.request.with_more(model=name)
+        known = await session.try_to_learn(replace(request, salt=session.new_salt()))
+        if known is not None:
+            items.append(replace(known, request=request, before=(first.request,)))
+    await session.hold("cached", items, lambda some: cached(session, some))
+
+
 async def _cached_together(session: Session, items: Sequence[Known]) -> list[Answer | None]:
-    """Ask those at once that begin as one in the cache, with new ends."""
+    """Ask at once what the cache has whole or in part."""
     return await asyncio.gather(*(session.answer(known.request) for known in items))
 
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 from hybridwatch.server_check.answer import Answer, Reply, Usage
 from hybridwatch.server_check.client import Request, RequestError
 from hybridwatch.server_check.comparison import Likeness
+from hybridwatch.server_check.differences import show
 from hybridwatch.server_check.result import Break, Tally
-from hybridwatch.server_check.session import Known, Session, show
+from hybridwatch.server_check.session import Known, Session
 
 _ROUNDING: Final = 1e-4
 """Nats, of logarithms in one answer, and how far probabilities may exceed 1."""
@@ -73,8 +74,7 @@ def is_another_answer(session: Session, relation: str, known: Answer, found: Ans
     shorter = min(len(known.tokens), len(found.tokens))
     if not shorter:
         return False
-    parts = (replace(one.from_token(0), tokens=one.tokens[:shorter]) for one in (known, found))
-    compared = session.rule.compare(*parts)
+    compared = session.rule.compare(known.first(shorter), found.first(shorter))
     tally.within_rounding += compared.likeness is Likeness.ROUNDING
     return compared.likeness is not Likeness.SAME
 
@@ -193,16 +193,10 @@ async def _hold_choices(session: Session, request: Request, pair: Sequence[Known
         tally.add_break(Break(said, len(pair), len(reply.answers), commands))
         return
     for known, found in zip(pair, reply.answers, strict=True):
-        expected = _first_tokens(known.answer, request.max_tokens)
+        expected = known.answer.first(request.max_tokens)
         compared = session.rule.compare(expected, replace(found, text=None))
         tally.within_rounding += compared.likeness is Likeness.ROUNDING
         if compared.likeness is Likeness.DIFFERENT:
             said = "an answer of two in one request is another one than alone"
             tally.add_break(Break(said, show(expected), show(found), commands))
             return
-
-
-def _first_tokens(answer: Answer, most: int) -> Answer:
-    return Answer(
-        None, answer.tokens[:most], answer.ids[:most], answer.logprobs[:most], answer.top[:most]
-    )
