@@ -14,9 +14,8 @@ from hybridwatch.analysis.subject import Subject, list_subjects
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.readings import without_results
-from hybridwatch.records.run import Phase, Run, Trial
+from hybridwatch.records.run import HostWork, Phase, Run, Trial
 from hybridwatch.records.store import Broken, read_run
-from hybridwatch.records.trial_parts import HostWork
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from hybridwatch.records.fields import (
     build_adapter,
 )
 from hybridwatch.records.json_checks import check_json, check_keys, describe_first_in
-from hybridwatch.records.run import Answer, Trial
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.run import Answer, Completion, Trial
 
 _BLOCK: Final = 2**16
 """Bytes that are uncompressed at a time."""

@@ -14,11 +14,11 @@ from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.metrics import CHANGED_TOKENS, WRONG_ANSWERS
-from hybridwatch.records.run import Failure
-from hybridwatch.records.trial_parts import (
+from hybridwatch.records.run import (
     NEAR_TIE_FLOAT32,
     NEAR_TIE_HALF,
     NEAR_TIE_ONE_ARITHMETIC,
+    Failure,
 )
 from hybridwatch.reports.reason_text import because
 from tests.builders import (

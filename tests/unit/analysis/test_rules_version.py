@@ -31,7 +31,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import METRICS, SEND_LATENESS, START_METRICS
-from hybridwatch.records import trial_parts as completion
+from hybridwatch.records import run as completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
 from tests.builders import (

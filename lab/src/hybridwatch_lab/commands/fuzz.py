@@ -19,7 +19,7 @@ from hybridwatch.engines.check import equipped_label, require_installed
 from hybridwatch.engines.fitting import find_checkpoint
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measurement.testbed import make_ready
-from hybridwatch.records.trial_parts import near_tie_within
+from hybridwatch.records.run import near_tie_within
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
