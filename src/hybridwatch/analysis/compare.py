@@ -23,7 +23,7 @@ from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of, start_noise
 from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 
 _REPEATS_EXACTLY: Final = (
     "The count is the same in every trial of a side, so it has no noise and needs no test."

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from hybridwatch.analysis.verdict import Side
 from hybridwatch.errors import ComparisonError
-from hybridwatch.records.identity import EngineBuild
-from hybridwatch.records.role import Role, name_role
+from hybridwatch.records.identity import EngineBuild, Role, name_role
 from hybridwatch.records.run import Phase, Run, Sample, Trial
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.api.answers import Problem
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 from hybridwatch.reports.jsonform import ALONE
 
 MEDIA_TYPE: Final = "application/problem+json"

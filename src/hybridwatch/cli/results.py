@@ -21,7 +21,7 @@ from hybridwatch.database.connection import ask
 from hybridwatch.database.queries import Index, open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.file_parts import NO_DIGEST
-from hybridwatch.records.role import Role, name_role, side_names
+from hybridwatch.records.identity import Role, name_role, side_names
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Stored, list_records, read_run
 from hybridwatch.reports.escape import one_line

@@ -61,7 +61,7 @@ from hybridwatch.measurement.session_request import (
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.orchestration.nightly.checkout import second_look_here
 from hybridwatch.orchestration.nightly.profiling import profile_slower
-from hybridwatch.records.role import side_names
+from hybridwatch.records.identity import side_names
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import check_writable
 from hybridwatch.scenarios.scenario import Scenario

@@ -26,8 +26,7 @@ from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.schema import ROWS_VERSION
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.file_parts import name_bulk
-from hybridwatch.records.identity import Named, Testbed, name_line
-from hybridwatch.records.role import name_role
+from hybridwatch.records.identity import Named, Testbed, name_line, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.records.store.layout import results_above

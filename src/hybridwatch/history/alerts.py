@@ -40,8 +40,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, KnownScenarios, controls_among, known_in
 from hybridwatch.history.runs import bad_on_purpose, ended_definitions, list_contenders
 from hybridwatch.metrics import Kind, Metric, find_metric
-from hybridwatch.records.identity import compares_releases
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role, compares_releases
 from hybridwatch.records.store import read_baselines, read_examples
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]

@@ -25,8 +25,7 @@ from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.history.judge import PLAIN, SideOptions, judge_named, known_bad_in
-from hybridwatch.records.identity import compares_releases, is_release, name_line
-from hybridwatch.records.role import Role, name_role
+from hybridwatch.records.identity import Role, compares_releases, is_release, name_line, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
 from hybridwatch.records.store.profiles import find_profile, read_profile

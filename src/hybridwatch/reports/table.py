@@ -21,7 +21,7 @@ from hybridwatch.analysis.wording.labels import (
     name_of,
     plural,
 )
-from hybridwatch.records.role import side_names
+from hybridwatch.records.identity import side_names
 from hybridwatch.records.run import Run
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import last_lines, one_line

@@ -64,7 +64,7 @@ from hybridwatch.pages.screens.screen import (
     trouble_notice,
 )
 from hybridwatch.pages.screens.sees import controls_table
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 from hybridwatch.reports.alert_text import describe_place, group_text
 from hybridwatch.reports.sentence import bugs_caught
 

@@ -38,7 +38,7 @@ from hybridwatch.pages.screens.screen import (
     empty_store,
     missed_controls,
 )
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 from hybridwatch.scenarios.scenario import Scenario
 
 _MARKS: Final[Mapping[Detection, Inline]] = {
