@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.subject import find_phase
+from hybridwatch.analysis.subject import OneSide, find_phase
 from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
 from hybridwatch.records.run import (

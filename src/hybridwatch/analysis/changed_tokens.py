@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import TokenChange
 from hybridwatch.records.run import (
     NEAR_TIE_ONE_ARITHMETIC,

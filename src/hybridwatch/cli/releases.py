@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_alone
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.wording.cause_text import bounded, plain
 from hybridwatch.cli.options import FILE, leave, takes_results, verb, verb_group, write_file
 from hybridwatch.cli.subjects import takes_builds, takes_scenarios, with_counts

@@ -16,11 +16,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.machine_state import machine_doubts
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.replay import present_tools
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.subject import list_subjects
+from hybridwatch.analysis.subject import OneSide, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.schema import ROWS_VERSION

@@ -8,9 +8,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.subject import Subject, list_subjects
+from hybridwatch.analysis.subject import OneSide, Subject, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict, find_line_verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import deaths_in

@@ -9,8 +9,8 @@ from hybridwatch.analysis.cause import Area, causes_in
 from hybridwatch.analysis.changed_tokens import compute_bound
 from hybridwatch.analysis.detection import Detection, find_known_bad
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.subject import OneSide, list_sides
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.metrics import CHANGED_TOKENS, WRONG_ANSWERS

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from hybridwatch.analysis.judge import adjust
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.sequential import (
     LEVEL,
@@ -20,6 +19,7 @@ from hybridwatch.analysis.sequential import (
     schedule,
     timed,
 )
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.records.run import InterimAnalyses
 from tests.builders import Trials, a_run, noisy

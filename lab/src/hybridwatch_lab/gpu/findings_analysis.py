@@ -11,9 +11,8 @@ from typing import Final
 
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
 from hybridwatch.analysis.machine_state import machine_doubts
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
-from hybridwatch.analysis.subject import Subject, list_statistics
+from hybridwatch.analysis.subject import OneSide, Subject, list_statistics
 from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.identity import (
     AT_WORK,

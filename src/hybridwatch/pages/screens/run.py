@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.crossing import build_curve
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import (
     Comparison,
     Flip,

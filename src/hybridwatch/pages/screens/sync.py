@@ -6,7 +6,7 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import worst_first
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.analysis.wording.numbers import ABSENT, duration
