@@ -17,7 +17,7 @@ from hybridwatch.integrations.github import record_bundle
 from hybridwatch.integrations.github.record_bundle import NUMBER_FILE, unpack
 from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.records.store.profiles import find_profile, read_profile
+from hybridwatch.records.store.verdicts import find_profile, read_profile
 from tests.builders import a_run
 from tests.stacks import BUSY, put_profile
 

@@ -16,9 +16,9 @@ import numpy as np
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
-from hybridwatch.analysis.median_interval import change_between
 from hybridwatch.analysis.pair import Blocks, Pair, ReducedSide
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
+from hybridwatch.analysis.rank import change_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of, start_noise
 from hybridwatch.analysis.subject import role_between
 from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Interval, Summary, Verdict

@@ -25,9 +25,9 @@ from hybridwatch.analysis.judge import (
 )
 from hybridwatch.analysis.pair import Pair, build_pair, summarize
 from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.power import level_of
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import Noise
-from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import (
     OneSide,
     Subject,

@@ -1,4 +1,4 @@
-"""What a report compares: sides of runs, and which metrics, by which statistics, fed by which phase.
+"""What a report compares: sides, and which metrics, by which statistics, fed by which phase.
 
 The order of subjects is the order of every view: what must hold exactly, right answers, speed.
 """

@@ -31,8 +31,7 @@ from hybridwatch.engines.pip import INDEX_VARIABLE, INDEXES, NoWheelError
 from hybridwatch.errors import BuildError
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.system.console_text import say
-from hybridwatch.system.extensions import loaded
-from hybridwatch.system.home import home
+from hybridwatch.system.home import home, loaded
 
 
 @verb_group("engine", "list", "install cpu-0.27.1")

@@ -1,4 +1,7 @@
-"""``hybridwatch nightly``: one night of everything that is watched, for a timer to start."""
+"""``hybridwatch nightly``: one night of everything that is watched, for a timer to start.
+
+What brought its confirmed alerts is searched, as ``[bisect]`` of the policy says.
+"""
 
 import os
 import subprocess

@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 
 from hybridwatch.analysis.machine_state import BLOCKS, blocks_missing, leaves_work_open
+from hybridwatch.analysis.power import open_metrics, schedule, timed
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.sequential import open_metrics, schedule, timed
 from hybridwatch.analysis.wording.labels import plural
 from hybridwatch.cli.by_phase import FailedScenarios, Plan, found_in, measure_by_phase, stopped_line
 from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb

@@ -31,8 +31,16 @@ from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.connection import Database, UrlError, file_url, find_database_url, parsed
-from hybridwatch.database.migration import check_known, migrate, reading_kept
+from hybridwatch.database.connection import (
+    Database,
+    UrlError,
+    check_known,
+    file_url,
+    find_database_url,
+    migrate,
+    parsed,
+    reading_kept,
+)
 from hybridwatch.database.schema import ACT
 from hybridwatch.errors import TriageError
 from hybridwatch.records.identity import derived_line

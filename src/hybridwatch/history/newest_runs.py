@@ -28,7 +28,7 @@ from hybridwatch.history.judge import PLAIN, SideOptions, judge_named, known_bad
 from hybridwatch.records.identity import Role, compares_releases, is_release, name_line, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
-from hybridwatch.records.store.profiles import find_profile, read_profile
+from hybridwatch.records.store.verdicts import find_profile, read_profile
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
 

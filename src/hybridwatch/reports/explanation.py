@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridwatch.analysis.pair import Blocks, build_pair
+from hybridwatch.analysis.power import level_of
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.run_noise import least_noise, start_noise
-from hybridwatch.analysis.sequential import level_of
 from hybridwatch.analysis.subject import OneSide, Subject
 from hybridwatch.analysis.verdict import BY_START, ORDER, Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers

@@ -16,8 +16,7 @@ from hybridwatch.analysis.gate import (
     is_worse_between_unknown_runs,
     stands,
 )
-from hybridwatch.analysis.power import ENOUGH
-from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.power import ENOUGH, level_of
 from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import (
     Attribution,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.median_interval import change_between
+from hybridwatch.analysis.rank import change_between
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, noise_between
 from hybridwatch.analysis.subject import OneSide

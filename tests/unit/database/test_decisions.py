@@ -21,9 +21,15 @@ from hybridwatch.analysis.alert_timeline import JudgedMetric
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import connection
-from hybridwatch.database.connection import DATABASE_FILE, Database, file_url, parsed
+from hybridwatch.database.connection import (
+    DATABASE_FILE,
+    NEWEST,
+    Database,
+    file_url,
+    migrate,
+    parsed,
+)
 from hybridwatch.database.decisions import EARLIER_FILE, open_triage
-from hybridwatch.database.migration import NEWEST, migrate
 from hybridwatch.errors import TriageError
 from tests.unit.analysis.alerts.builders import (
     QUESTION,
@@ -336,7 +342,7 @@ def test_a_database_that_repeats_a_password_is_cut_short(tmp_path, monkeypatch) 
 
     (tmp_path / DATABASE_FILE).touch()
     fault = OperationalError("SELECT 1", {}, Exception(f"no entry\nfor {SECRET}"))
-    monkeypatch.setattr("hybridwatch.database.migration.check_known", Mock(side_effect=fault))
+    monkeypatch.setattr("hybridwatch.database.connection.check_known", Mock(side_effect=fault))
     assert lines().endswith(f": no entry for {SECRET}")  # planted: nobody knows that it is one
     monkeypatch.setattr(connection, "find_secrets", lambda _: (SECRET,))
     assert lines().endswith(": no entry for ***")

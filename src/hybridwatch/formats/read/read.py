@@ -36,7 +36,7 @@ from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, build_stem
 from hybridwatch.records.run import Run
-from hybridwatch.system.extensions import loaded
+from hybridwatch.system.home import loaded
 
 _SHOWN: Final = 40
 _Test = Callable[[ForeignDocument], bool]

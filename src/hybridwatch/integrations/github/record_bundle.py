@@ -20,7 +20,7 @@ from hybridwatch.records.fields import MOST_UNZIPPED_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file, read_run
 from hybridwatch.records.store.layout import RECORDS
-from hybridwatch.records.store.profiles import PROFILE_SUFFIX, PROFILES, read_profile
+from hybridwatch.records.store.verdicts import PROFILE_SUFFIX, PROFILES, read_profile
 
 NUMBER_FILE: Final = "pull-request.txt"
 SEARCH_FILE: Final = "bisect.json"
