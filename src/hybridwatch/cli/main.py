@@ -141,6 +141,7 @@ VERBS: Final[Mapping[str, str]] = {
 _TOGETHER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("init", "scenarios"), "scenarios"),
     "compare": "compare",
+    **dict.fromkeys(("run", "profile"), "run"),
     **dict.fromkeys(("explain", "detect", "gate"), "judging"),
     **dict.fromkeys(("ingest", "export"), "exchange"),
     "suspects": "github_access",
