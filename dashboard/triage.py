@@ -19,7 +19,7 @@ from hybridwatch.analysis.alert_decisions import (
     make_decision,
 )
 from hybridwatch.analysis.alerts import AlertGroup, Status
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address

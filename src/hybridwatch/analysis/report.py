@@ -40,7 +40,7 @@ from hybridwatch.analysis.subject import (
 )
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import name_of
+from hybridwatch.analysis.wording.numbers import name_of
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, Kind, Metric, find_metric
 from hybridwatch.records.identity import Expected

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.github_access import access, pull_request, run_address, takes_repo
 from hybridwatch.cli.options import FILE, takes_results, verb, verb_group
 from hybridwatch.engines.builds import DEFAULT_BUILD

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import find_phase
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import terminal
 from hybridwatch.cli.outcome import RunOutcome, RunRecords, render_summary
 from hybridwatch.engines.builds import BuildRequest

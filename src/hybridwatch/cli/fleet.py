@@ -7,8 +7,7 @@ from typing import Final
 import click
 from rich.text import Text
 
-from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.analysis.wording.numbers import age
+from hybridwatch.analysis.wording.numbers import age, plural
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.cli.options import (
     FILE,

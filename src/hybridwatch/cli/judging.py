@@ -18,7 +18,7 @@ from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.cause_text import deaths_in
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import completion
 from hybridwatch.cli.compare import MANY_HELP, RECORDS_HELP, takes_baseline, takes_records
 from hybridwatch.cli.github_access import add_to_summary

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import FILE, leave, print_json, takes_json, takes_results, verb
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.decisions import TRIAGE_VARIABLE

@@ -15,7 +15,7 @@ from rich.text import Text
 from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.report import broken_expectations
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_verdict, worst_first
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.options import program, with_results
 from hybridwatch.history.judge import both_sides, judge, judge_on, known_bad_in, save

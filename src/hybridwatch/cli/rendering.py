@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import (
     FILE,
     FOLDER,

@@ -13,7 +13,7 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.text import Text
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import print_json, require_folder, takes_json, takes_results, verb
 from hybridwatch.cli.terminal import Console, file_progress

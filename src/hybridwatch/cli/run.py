@@ -13,7 +13,7 @@ import click
 from hybridwatch.analysis.machine_state import BLOCKS, blocks_missing, leaves_work_open
 from hybridwatch.analysis.power import open_metrics, schedule, timed
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import completion
 from hybridwatch.cli.by_phase import FailedScenarios, Plan, found_in, measure_by_phase, stopped_line
 from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb
@@ -368,7 +368,9 @@ class _ScenarioMeasurer:
     help="Go on with the same call where it was stopped; what it has finished is not repeated.",
 )
 @takes_json("Print one JSON object at the end.")
-def run_command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **options: Any) -> None:
+def run_command(
+    scenarios: tuple[str, ...], results: Path, *, as_json: bool, **options: Any
+) -> None:
     """Measure each SCENARIO and show what changed.
 
     SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One

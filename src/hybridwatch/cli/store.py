@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import (
     leave,
     print_json,

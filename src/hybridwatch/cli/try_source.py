@@ -12,7 +12,7 @@ from rich.text import Text
 from hybridwatch.analysis.change_review import Blindness, find_blindness
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.analysis.wording.labels import MOST_TRIALS, plural
+from hybridwatch.analysis.wording.numbers import MOST_TRIALS, plural
 from hybridwatch.cli.options import (
     leave,
     print_json,

@@ -22,7 +22,7 @@ from hybridwatch.analysis.freshness import (
 from hybridwatch.analysis.growth import Growth, find_growth
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.history.judge import PLAIN, SideOptions, judge_named, known_bad_in
 from hybridwatch.records.identity import Role, compares_releases, is_release, name_line, name_role

@@ -21,7 +21,7 @@ from hybridwatch.analysis.run_noise import least_noise, start_noise
 from hybridwatch.analysis.subject import OneSide, Subject
 from hybridwatch.analysis.verdict import BY_START, ORDER, Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import describe_change, name_of, plural
+from hybridwatch.analysis.wording.numbers import describe_change, name_of, plural
 from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence

@@ -17,7 +17,7 @@ from hybridwatch.analysis.verdict import (
     Verdict,
 )
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
+from hybridwatch.analysis.wording.numbers import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
 from hybridwatch.metrics import Kind
 from hybridwatch.records.run import Clock
 

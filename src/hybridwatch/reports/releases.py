@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field
 
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import RecordError
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.store.files import JournalEntry, read_entries

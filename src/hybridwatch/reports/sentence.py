@@ -29,7 +29,7 @@ from hybridwatch.analysis.verdict import (
 )
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.analysis.wording.labels import (
+from hybridwatch.analysis.wording.numbers import (
     MOST_TRIALS,
     WORTHWHILE_TRIALS,
     describe_change,

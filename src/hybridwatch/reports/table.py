@@ -13,7 +13,7 @@ from hybridwatch.analysis.subject import OneSide, Subject, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict, find_line_verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import deaths_in
-from hybridwatch.analysis.wording.labels import (
+from hybridwatch.analysis.wording.numbers import (
     describe_basis,
     describe_change,
     format_centers,

@@ -15,7 +15,7 @@ from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import TriageError
 from hybridwatch.history.alerts import reds_within_luck
 from hybridwatch.history.controls import ControlRun, find_newest, list_controls

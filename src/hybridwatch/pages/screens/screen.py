@@ -11,8 +11,7 @@ from hybridwatch.analysis.alert_timeline import RunVerdict
 from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.freshness import Gap, LastMeasured
-from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.analysis.wording.numbers import age
+from hybridwatch.analysis.wording.numbers import age, plural
 from hybridwatch.database.queries import Index
 from hybridwatch.history.alerts import find_gaps, find_groups
 from hybridwatch.history.checkout import Checkout

@@ -8,7 +8,7 @@ from hybridwatch.analysis.calibration import Calibration, Figure, FigureForm, sh
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import ExportError
 from hybridwatch.history.controls import ControlRun, bad_readings, find_newest, list_controls
 from hybridwatch.metrics import Kind, find_metric

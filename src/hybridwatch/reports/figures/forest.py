@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import describe_change, name_of
+from hybridwatch.analysis.wording.numbers import describe_change, name_of
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.figures.base import (
     UPRIGHT_UNSEEN,
