@@ -164,7 +164,7 @@ def _add_line(
 def _lines(bulk: bytes) -> Iterator[bytes]:
     """Yield the lines one by one, so that only one is in memory: they may hold gigabytes."""
     line = bytearray()
-    for plain in _unzipped(bulk):
+    for plain in unzipped(bulk):
         *whole, begun = plain.split(b"\n")
         for end in whole:
             yield bytes(line + end)
@@ -176,7 +176,8 @@ def _lines(bulk: bytes) -> Iterator[bytes]:
         yield bytes(line)
 
 
-def _unzipped(bulk: bytes) -> Iterator[bytes]:
+def unzipped(bulk: bytes) -> Iterator[bytes]:
+    """Uncompress piece by piece, as far as it may be large; ``ValueError`` or ``zlib.error``."""
     unzip = zlib.decompressobj(wbits=31)
     size = 0
     for start in range(0, len(bulk), _BLOCK):
