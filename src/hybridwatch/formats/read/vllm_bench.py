@@ -10,12 +10,12 @@ writes one, ``*.pytorch.json``, next to a result: a record for each metric, each
 the result says in ``extra_info``. Put together they are that result again, but its requests. Where
 ``extra_info`` was taken out, the times are left. Next to the result a list is not read again.
 
-Results of SGLang's ``bench_serving``, JSON lines (0.5.23, ``sglang/benchmark/serving.py``): its words
-are vLLM's, whose client it came from. Each call appends a line; neighbours of one load are trials of
-one run. No line has a date. The model is in what the server says of itself, ``server_info``, which
-only SGLang's own server does. Left out: ``accept_length``, the server's mean since it started and
-not the trial's; a latency of 0, which means that nothing was streamed. A line does not count
-requests that failed: only what ``--output-details`` keeps shows them.
+Results of SGLang's ``bench_serving`` (0.5.23, ``sglang/benchmark/serving.py``) are JSON lines in
+vLLM's words, whose client it came from; each call appends one, and neighbours of one load are
+trials of one run. No line has a date. The model is in what the server says of itself,
+``server_info``, which only SGLang's own server does. Left out: ``accept_length``, the server's mean
+since it started and not the trial's; a latency of 0, which means that nothing was streamed. A line
+does not count requests that failed: only what ``--output-details`` keeps shows them.
 """
 
 import re
