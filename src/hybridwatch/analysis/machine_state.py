@@ -63,9 +63,7 @@ class _Reading:
 
 
 _KERNEL: Final = _Reading(
-    lambda seen: seen.kernel_median_s,
-    "the calibration kernel took {} {}",
-    ("longer", "less long"),
+    lambda seen: seen.kernel_median_s, "the calibration kernel took {} {}", ("longer", "less long")
 )
 _CLOCK: Final = _Reading(lambda seen: seen.clock_hz, "the processors' clock was {} {}")
 _OTHERS: Final = _Reading(

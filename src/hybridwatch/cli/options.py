@@ -64,9 +64,7 @@ def verb_group(name: str, *calls: str) -> Callable[[VerbFunction], click.Group]:
     return click.group(name, epilog=_epilog(name, calls))
 
 
-def takes_json(
-    says: str = "Print one JSON object (docs/json.md).",
-) -> VerbOption:
+def takes_json(says: str = "Print one JSON object (docs/json.md).") -> VerbOption:
     """Give a verb the argument ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help=says)
 

@@ -90,10 +90,7 @@ def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
         annotations=[
             row_text(text, place - 0.42, x, anchor)
             for place, row in placed
-            for text, x, anchor in (
-                (row.name, 0, "left"),
-                (_describe(row), 1, "right"),
-            )
+            for text, x, anchor in ((row.name, 0, "left"), (_describe(row), 1, "right"))
         ],
         title=title,
         height=_ROW * len(rows) + _EDGES,
@@ -179,12 +176,7 @@ def _mark(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
         "x": [_within(row.at, reach)],
         "y": [place],
         "mode": "markers",
-        "marker": {
-            "symbol": symbol,
-            "size": 11,
-            "color": colour,
-            "opacity": 1,
-        },
+        "marker": {"symbol": symbol, "size": 11, "color": colour, "opacity": 1},
         "hovertemplate": hover,
         "showlegend": False,
     }
