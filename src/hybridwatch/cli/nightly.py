@@ -4,7 +4,6 @@ What brought its confirmed alerts is searched, as ``[bisect]`` of the policy say
 """
 
 import os
-import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +34,7 @@ from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.queries import open_index
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
+from hybridwatch.engines.code_tree import git
 from hybridwatch.engines.preflight import Needs, require_machine
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.orchestration.bisect.alert_answers import (
@@ -235,10 +235,9 @@ def command(
 
 
 def _commit() -> str:
-    words = ["git", "-C", str(home()), "rev-parse", "HEAD"]
-    git = subprocess.run(words, capture_output=True, text=True, check=False)
-    if git.returncode != 0:
+    try:
+        return git(home(), "rev-parse", "HEAD").strip()
+    except BuildError as error:
         raise NightError(
-            f"{home()}: asv stores numbers by commit, and this folder has none: {git.stderr}"
-        )
-    return git.stdout.strip()
+            f"{home()}: asv stores numbers by commit, and this folder has none: {error}"
+        ) from None
