@@ -112,14 +112,14 @@ def compare_trials(draft: Comparison, left: Summary, right: Summary, pair: Pair)
 def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
     by_start = blocks.start_ratios
     ratios = by_start or blocks.log_ratios
-    needed = power.blocks_to_settle(ratios, _band(draft))
+    needed = power.blocks_to_settle(ratios, find_band(draft))
     if needed is not None:
         needed = math.ceil(needed * blocks.n / len(ratios))
     return replace(
         draft,
         effect=signed_rank.typical_change(ratios),
         interval=signed_rank.change_interval(ratios),
-        equivalence_p=signed_rank.equivalence_p(ratios, _band(draft)),
+        equivalence_p=signed_rank.equivalence_p(ratios, find_band(draft)),
         trials_needed=needed,
         minimum_detectable_effect=power.detectable_in_blocks(ratios, draft.relevance),
         test=BY_START if by_start else "sign-flip",
@@ -138,7 +138,7 @@ def _by_intervals(
         draft,
         interval=found.interval,
         p_value=found.p_value,
-        equivalence_p=found.equivalence_p(_band(draft)),
+        equivalence_p=found.equivalence_p(find_band(draft)),
         minimum_detectable_effect=found.detectable(draft.relevance),
         test="intervals",
         design=Design.INTERVALS,
@@ -147,7 +147,7 @@ def _by_intervals(
 
 
 def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: bool) -> Comparison:
-    needed = power.trials_to_settle(left.values, right.values, _band(draft))
+    needed = power.trials_to_settle(left.values, right.values, find_band(draft))
     if min(left.n, right.n) < rank.SETTLING_TRIALS:
         if single:
             return draft
@@ -161,7 +161,7 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: 
         draft,
         interval=rank.ratio_interval(left.values, right.values),
         p_value=rank.rank_p(left.values, right.values),
-        equivalence_p=rank.equivalence_p(left.values, right.values, _band(draft)),
+        equivalence_p=rank.equivalence_p(left.values, right.values, find_band(draft)),
         minimum_detectable_effect=power.detectable_change(
             left.values, right.values, draft.relevance
         ),
@@ -172,7 +172,8 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: 
     )
 
 
-def _band(draft: Comparison) -> float:
+def find_band(draft: Comparison) -> float:
+    """Give the half-width of the band in which two sides count as the same."""
     return draft.metric.margin or COUNT_BAND
 
 
