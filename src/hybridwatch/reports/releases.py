@@ -326,7 +326,10 @@ def _reasons(card: Card) -> Iterator[str]:
     numbered = enumerate(card.reasons, start=1)
     lines = [f"{at}. {render_reason(one)}" for at, one in numbered if at in used]
     yield "\n".join(lines) or "Nothing is broken."
-    missing = [f"{_place(cell)}: {', '.join(faults)}" for cell, faults in card.unexplained()]
+    missing = [
+        f"{cell.scenario} on {render_column(cell.key[1:])}: {', '.join(faults)}"
+        for cell, faults in card.unexplained()
+    ]
     if missing:
         yield "\n".join(["Not explained:", "", *map(as_item, missing)])
 
@@ -342,10 +345,6 @@ def _absent(card: Card) -> Iterator[str]:
         alike.setdefault((need, ", ".join(where)), []).append(scenario)
     lines = (f"{', '.join(named)}: {need}: {where}" for (need, where), named in alike.items())
     yield "\n".join(map(as_item, lines)) or "Nothing."
-
-
-def _place(cell: ReleaseCell) -> str:
-    return f"{cell.scenario} on {render_column(cell.key[1:])}"
 
 
 def _need(cell: ReleaseCell) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from hybridwatch.analysis.compare import find_band
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.numbers import describe_change, name_of
@@ -19,7 +20,6 @@ from hybridwatch.reports.figures.base import (
     escaped,
     row_text,
 )
-from hybridwatch.reports.reason_text import render_band
 
 _MARKS: Final = {
     Verdict.REGRESSION: ("#d4483b", "x"),
@@ -132,7 +132,7 @@ def _row(comparison: Comparison, effect: float) -> ForestRow:
     if found is not None and math.isfinite(found.low) and math.isfinite(found.high):
         ends = (found.low, found.high)
     low, high = sorted(sign * end for end in ends)
-    band = _PER_CENT * render_band(comparison)
+    band = _PER_CENT * find_band(comparison)
     return ForestRow(comparison, name_of(comparison), sign * effect, low, high, band)
 
 
