@@ -23,7 +23,7 @@ from hybridwatch.cli.options import (
 )
 from hybridwatch.cli.outcome import judged
 from hybridwatch.cli.subjects import takes_base
-from hybridwatch.cli.terminal import Console, progress
+from hybridwatch.cli.terminal import Console, as_text, progress
 from hybridwatch.errors import FleetError, ScenarioError
 from hybridwatch.measurement.session_request import ProgressCallback
 from hybridwatch.measurement.testbed import probe_testbed
@@ -48,7 +48,6 @@ from hybridwatch.records.store import check_writable, write_run
 from hybridwatch.records.store.layout import find_folder
 from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 

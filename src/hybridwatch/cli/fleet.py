@@ -18,7 +18,7 @@ from hybridwatch.cli.options import (
     verb,
     verb_group,
 )
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, say
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
@@ -49,7 +49,6 @@ from hybridwatch.orchestration.nightly.checkout import checkout_here, policy_her
 from hybridwatch.records.store import check_writable
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 

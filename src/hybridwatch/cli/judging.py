@@ -33,7 +33,7 @@ from hybridwatch.cli.options import (
     with_results,
     write_file,
 )
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, say
 from hybridwatch.errors import ComparisonError, HistoryError
 from hybridwatch.formats.read.history_csv import WrittenSeries, read_histories
 from hybridwatch.history.judge import SideOptions, replay
@@ -55,7 +55,6 @@ from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, render_title
 from hybridwatch.reports.sentence import clearest_sign, headline
 from hybridwatch.reports.table import heading
-from hybridwatch.system.console_text import say
 
 
 @verb(

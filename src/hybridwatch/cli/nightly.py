@@ -30,6 +30,7 @@ from hybridwatch.cli.subjects import (
     takes_scenarios,
     takes_second_look,
 )
+from hybridwatch.cli.terminal import say
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.queries import open_index
 from hybridwatch.engines.builds import parse_label
@@ -51,7 +52,6 @@ from hybridwatch.pages.screens.screen import ScreenSource, alerts_here
 from hybridwatch.pages.screens.suspects import find_search, list_suspects
 from hybridwatch.reports.alert_text import is_control
 from hybridwatch.reports.pull_request import render_title
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.python_command import python_command
 from hybridwatch.system.stopping import stoppable

@@ -12,6 +12,7 @@ import click
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import FILE, leave, print_json, takes_json, takes_results, verb
+from hybridwatch.cli.terminal import say
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.queries import open_index
@@ -29,7 +30,6 @@ from hybridwatch.integrations.notify.sending import (
     tell,
 )
 from hybridwatch.orchestration.nightly.checkout import checkout_here, takes_policy
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home_or_shipped
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import click
 
+from hybridwatch.cli.terminal import say
 from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.records.store.layout import RESULTS_VARIABLE, results_folder, results_name
-from hybridwatch.system.console_text import say
 from hybridwatch.system.files import put
 from hybridwatch.system.home import home_or_shipped, is_extending
 

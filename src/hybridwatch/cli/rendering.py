@@ -19,13 +19,12 @@ from hybridwatch.cli.options import (
     verb,
     write_file,
 )
-from hybridwatch.cli.terminal import file_progress
+from hybridwatch.cli.terminal import file_progress, say
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.screens import SCREENS, ScreenSource, build_view
-from hybridwatch.system.console_text import say
 
 
 @verb("openmetrics", "", "--out /var/lib/node_exporter/hybridwatch.prom")

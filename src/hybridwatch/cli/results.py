@@ -16,7 +16,7 @@ from rich.text import Text
 from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import print_json, require_folder, takes_json, takes_results, verb
-from hybridwatch.cli.terminal import Console, file_progress
+from hybridwatch.cli.terminal import Console, as_text, file_progress, say
 from hybridwatch.database.connection import ask
 from hybridwatch.database.queries import Index, open_index
 from hybridwatch.errors import RecordError
@@ -27,7 +27,6 @@ from hybridwatch.records.store import Stored, list_records, read_run
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import ALONE, RunFilter, records_to_json
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.plain_text import csv_cell
 
 _NAMED: Final = 4

@@ -33,7 +33,7 @@ from hybridwatch.cli.subjects import (
     with_counts,
     with_known_bad,
 )
-from hybridwatch.cli.terminal import Console, TimeLeft, progress
+from hybridwatch.cli.terminal import Console, TimeLeft, as_text, progress, say
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engines.check import (
     healthy_label,
@@ -66,7 +66,6 @@ from hybridwatch.records.identity import side_names
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.records.store import check_writable, find_record, read_run
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 

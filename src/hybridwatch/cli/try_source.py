@@ -32,7 +32,7 @@ from hybridwatch.cli.subjects import (
     takes_phases,
     takes_scenarios,
 )
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, as_text
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
@@ -43,7 +43,6 @@ from hybridwatch.reports.reason_text import blind_sentence, settling
 from hybridwatch.reports.sentence import list_readings
 from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible
 

@@ -8,13 +8,13 @@ import click
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.terminal import say
 from hybridwatch.engines.builds import load_builds
 from hybridwatch.errors import ExportError
 from hybridwatch.records.store import read_run
 from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign.studies import costs_in
 from hybridwatch_lab.gpu.findings_analysis import (
