@@ -89,12 +89,6 @@ class ResultsFolder(click.Path):
         return super().convert(folder, param, ctx)
 
 
-def require_folder(results: Path) -> None:
-    """Refuse a results folder that is not there, with a ``RecordError``."""
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
-
-
 def takes_results(says: str) -> VerbOption:
     """Give a verb the argument ``results``, a folder."""
     return click.option(

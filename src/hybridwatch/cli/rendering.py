@@ -13,7 +13,6 @@ from hybridwatch.cli.options import (
     FOLDER,
     leave,
     print_json,
-    require_folder,
     takes_json,
     takes_results,
     verb,
@@ -21,10 +20,10 @@ from hybridwatch.cli.options import (
 )
 from hybridwatch.cli.terminal import file_progress, say
 from hybridwatch.database.queries import open_index
-from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.screens import SCREENS, ScreenSource, build_view
+from hybridwatch.records.store.layout import require_folder
 
 
 @verb("openmetrics", "", "--out /var/lib/node_exporter/hybridwatch.prom")
@@ -113,8 +112,7 @@ def site_command(folder: Path, results: Path, nights: int, base_url: str, as_jso
 
 
 def _open_source(results: Path) -> ScreenSource:
-    if not results.is_dir():
-        raise RecordError(f"{results}: no such folder; name one with --results")
+    require_folder(results)
     triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     now = datetime.now(UTC)
     return ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))

@@ -9,11 +9,12 @@ from hybridwatch.api.app import Access, AppState, Limits, make_app
 from hybridwatch.api.connections import make_server
 from hybridwatch.api.view import StoreView
 from hybridwatch.cli.dashboard import takes_hosts, takes_port
-from hybridwatch.cli.options import require_folder, takes_results, verb
+from hybridwatch.cli.options import takes_results, verb
 from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.tokens import open_tokens
 from hybridwatch.orchestration.nightly.access import is_loopback, read_hosts
 from hybridwatch.orchestration.nightly.checkout import checkout_here
+from hybridwatch.records.store.layout import require_folder
 
 
 @verb("serve", "--api", "--api --require-token")

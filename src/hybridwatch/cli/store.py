@@ -12,7 +12,6 @@ from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import (
     leave,
     print_json,
-    require_folder,
     takes_json,
     takes_results,
     verb,
@@ -20,6 +19,7 @@ from hybridwatch.cli.options import (
 )
 from hybridwatch.cli.terminal import file_progress
 from hybridwatch.records.store import list_records, read_examples
+from hybridwatch.records.store.layout import require_folder
 from hybridwatch.records.store.maintenance import (
     SUMS,
     PrunePlan,
