@@ -149,7 +149,6 @@ def open_source(*, filtered: bool = False) -> ScreenSource:
         results=results,
         index=index,
         now=datetime.now(UTC),
-        triage=os.environ.get("HYBRIDWATCH_TRIAGE", ""),
         read=lambda path: _read(path, read_stamp(path)),
         checkout=_checkout,
     )

@@ -3,7 +3,6 @@
 What brought its confirmed alerts is searched, as ``[bisect]`` of the policy says.
 """
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,6 @@ from hybridwatch.cli.subjects import (
     takes_second_look,
 )
 from hybridwatch.cli.terminal import say
-from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.queries import open_index
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.check import require_installed
@@ -76,9 +74,8 @@ def bisect_alerts(
         return findings
     until = clock() + min(seconds, wanted.minutes * _MINUTE)
     checkout = replace(checkout_here(), policy=findings.policy)
-    triage = os.environ.get(TRIAGE_VARIABLE, "")
     index, now = open_index(results), datetime.now(UTC)
-    source = ScreenSource(results, index, now, triage, checkout=lambda: checkout)
+    source = ScreenSource(results, index, now, checkout=lambda: checkout)
     here = {report.contender.testbed.id for report in findings.reports}
     searched: defaultdict[str, list[str]] = defaultdict(list)
     begun = min(report.contender.started_at or now for report in findings.reports)

@@ -1,6 +1,5 @@
 """``hybridwatch notify``: send what changed since it was last sent; others end with it."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,6 @@ from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import FILE, leave, print_json, takes_json, takes_results, verb
 from hybridwatch.cli.terminal import say
 from hybridwatch.database.connection import Database, find_database_url
-from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
@@ -51,7 +49,6 @@ def _find_place(results: Path, channels: Channels, policy: Policy) -> TopicPlace
         results=results,
         index=open_index(results),
         checkout=replace(checkout_here(), policy=policy),
-        triage=os.environ.get(TRIAGE_VARIABLE, ""),
         dashboard=channels.dashboard,
     )
 

@@ -1,6 +1,5 @@
 """``hybridwatch page``, ``site`` and ``openmetrics``: a results folder as files for others."""
 
-import os
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -39,11 +38,10 @@ def openmetrics_command(results: Path, out: Path | None) -> None:
     ci/prometheus.rules.yml has rules for alerts.
     """
     require_folder(results)
-    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     from hybridwatch.orchestration.nightly.gauges import to_openmetrics  # a page needs no client
 
     index, now = open_index(results), datetime.now(UTC)
-    written = to_openmetrics(results, index, checkout_here(), now, triage)
+    written = to_openmetrics(results, index, checkout_here(), now)
     if out is None:
         click.echo(written, nl=False)
     else:
@@ -113,6 +111,5 @@ def site_command(folder: Path, results: Path, nights: int, base_url: str, as_jso
 
 def _open_source(results: Path) -> ScreenSource:
     require_folder(results)
-    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     now = datetime.now(UTC)
-    return ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))
+    return ScreenSource(results, open_index(results), now, checkout=cache(checkout_here))

@@ -5,6 +5,7 @@ refused, so that it does not overrule what it has not seen.
 """
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -129,12 +130,11 @@ class Triage:
         self.close()
 
 
-def open_triage(results: Path, given: str = "") -> Triage:
-    """Open the decisions of a results folder, or of ``--triage``; nothing is made in it yet."""
+def open_triage(results: Path) -> Triage:
+    """Open the decisions that the variable names, else those of a results folder; makes nothing."""
     try:
-        if given:
-            url = parsed(given, f"{TRIAGE_VARIABLE} or --triage")
-            return Triage(Database(url, TriageError))
+        if given := os.environ.get(TRIAGE_VARIABLE, ""):
+            return Triage(Database(parsed(given, TRIAGE_VARIABLE), TriageError))
         return Triage(Database(find_database_url(results), TriageError), results / EARLIER_FILE)
     except UrlError as error:
         raise TriageError(str(error)) from None

@@ -169,25 +169,24 @@ class Timelines:
 
 
 def find_alerts(
-    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
+    results: Path, index: Index, checkout: Checkout, now: datetime
 ) -> tuple[Alert, ...]:
     """Derive every alert of a store, as ``answered`` orders them.
 
-    What was put off until a moment is compared with ``now``, which has a time zone. ``triage`` is
-    the URL of the database of decisions; empty for the file next to the records.
+    What was put off until a moment is compared with ``now``, which has a time zone.
     """
-    with open_triage(results, triage) as database:
+    with open_triage(results) as database:
         decided = database.decisions()
     return answered(find_timelines(index, checkout).everything, decided, now)
 
 
 def find_groups(
-    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
+    results: Path, index: Index, checkout: Checkout, now: datetime
 ) -> tuple[AlertGroup, ...]:
     """Derive every alert as ``find_alerts`` does, those of one cause together."""
     # A label may be the same for many commits: the release goes with it.
     builds = {run: " ".join(build) for run, build in list_contenders(index).items()}
-    return group_alerts(find_alerts(results, index, checkout, now, triage), builds)
+    return group_alerts(find_alerts(results, index, checkout, now), builds)
 
 
 def find_timelines(index: Index, checkout: Checkout) -> Timelines:

@@ -56,12 +56,11 @@ _SEEN: Final = TypeAdapter(Seen)
 
 @dataclass(frozen=True, slots=True)
 class TopicPlace:
-    """Where the records lie, and what judges them; ``triage`` is a URL, empty for the folder's."""
+    """Where the records lie, and what judges them."""
 
     results: Path
     index: Index
     checkout: Checkout
-    triage: str = ""
     dashboard: str = ""
 
 
@@ -74,7 +73,7 @@ def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
         raise NotifyError(
             f"{place.results}: expected a results folder with records, found none that can be read"
         )
-    groups = find_groups(place.results, place.index, place.checkout, now, place.triage)
+    groups = find_groups(place.results, place.index, place.checkout, now)
     found = find_gaps(place.results, place.index, place.checkout, now)
     machines = machine_changes(place.index)
     return (

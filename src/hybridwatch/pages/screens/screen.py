@@ -46,14 +46,12 @@ class ScreenSource:
 
     Attributes:
         now: Ages count back from here; UTC.
-        triage: URL of the database of decisions; empty for the file next to the records.
         read: Reads and judges one record; the live page keeps what it read.
     """
 
     results: Path
     index: Index
     now: datetime
-    triage: str = ""
     read: Callable[[Path], Entry | Broken] = load_entry
     checkout: Callable[[], Checkout] = Checkout
 
@@ -183,7 +181,7 @@ DONE: Final[Mapping[TriageAction, str]] = {
 
 def alerts_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
     """Derive every alert of a store; a ``TriageError`` if decisions cannot be read."""
-    return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
+    return find_groups(source.results, source.index, source.checkout(), source.now)
 
 
 def engine_message(run_id: str, source: ScreenSource) -> str:
