@@ -40,7 +40,6 @@ from hybridwatch.orchestration.fleet.search import (
     FleetBuildFactory,
     FleetMeasurer,
     FleetSearch,
-    search_batch_id,
 )
 from hybridwatch.records.file_parts import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
@@ -287,7 +286,7 @@ def _open_fleet_search(
         results=results,
         testbed=kinds[options.fleet],
         per_day=confirm.per_day,
-        batch_id=search_batch_id(journal.name()),
+        batch_id=f"bisect {journal.name()}",
         until=job_queue.clock() + timedelta(minutes=options.max_minutes),
         read=journal.runs(),
         say=say,

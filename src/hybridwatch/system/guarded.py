@@ -140,9 +140,9 @@ class GuardedProcess:
         """The first exception in the log and its place, in one line; empty when there is none."""
         return first_cause(self._logged()) or ""
 
-    def log_excerpt(self, lines: int = TAIL_LINES) -> str:
+    def log_excerpt(self) -> str:
         """The last lines of the log, behind the first exception where that is further up."""
-        return excerpt(self._logged(), lines)
+        return excerpt(self._logged(), TAIL_LINES)
 
     def _logged(self) -> str:
         try:
