@@ -28,6 +28,7 @@ from hybridwatch.integrations.notify.sending import (
     tell,
 )
 from hybridwatch.orchestration.nightly.checkout import checkout_here, takes_policy
+from hybridwatch.records.store.layout import require_folder
 from hybridwatch.system.home import home_or_shipped
 
 
@@ -39,8 +40,7 @@ def channels_here() -> Channels | None:
 
 def open_outbox(results: Path) -> Outbox:
     """Open the outbox of a results folder, which has to be there."""
-    if not results.is_dir():
-        raise NotifyError(f"{results}: expected a results folder, found none")
+    require_folder(results)
     return Outbox(Database(find_database_url(results), NotifyError))
 
 
