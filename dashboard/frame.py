@@ -17,7 +17,7 @@ from elements import prepare_charts
 from garbage import clean, hidden_from_streamlit
 from streamlit.delta_generator import DeltaGenerator
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.queries import Index, Say, open_index
 from hybridwatch.database.reading import read_stamp
 from hybridwatch.errors import DatabaseError, HybridwatchError
@@ -149,7 +149,6 @@ def open_source(*, filtered: bool = False) -> ScreenSource:
         results=results,
         index=index,
         now=datetime.now(UTC),
-        triage=os.environ.get("HYBRIDWATCH_TRIAGE", ""),
         read=lambda path: _read(path, read_stamp(path)),
         checkout=_checkout,
     )

@@ -19,7 +19,7 @@ from hybridwatch.analysis.alert_decisions import (
     make_decision,
 )
 from hybridwatch.analysis.alerts import AlertGroup, Status
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.decisions import open_triage
 from hybridwatch.errors import TriageError
 from hybridwatch.pages.address import Address
@@ -196,7 +196,7 @@ def _decide(action: TriageAction, place: str, source: ScreenSource) -> None:
     who = find_author()
     try:
         decision = read_decision(action, place, now)
-        with open_triage(source.results, source.triage) as triage:
+        with open_triage(source.results) as triage:
             for error in triage.decide_all(alert.current, decision, who, now).values():
                 raise error  # the first member's stands for all
     except TriageConflict as conflict:
@@ -284,7 +284,7 @@ def _decide_many(action: TriageAction, place: str, source: ScreenSource) -> None
         return
     try:
         decision = read_decision(action, place, now)
-        with open_triage(source.results, source.triage) as triage:
+        with open_triage(source.results) as triage:
             members = [member for alert in ticked for member in alert.current]
             failed = triage.decide_all(members, decision, who, now)
     except TriageError as error:

@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from hybridwatch.analysis.one_side import OneSide
-from hybridwatch.analysis.subject import find_phase
+from hybridwatch.analysis.subject import OneSide, find_phase
 from hybridwatch.metrics import Kind, find_metric
 from hybridwatch.records.identity import EngineBuild, FixState, Harness, ScenarioRef, Testbed
-from hybridwatch.records.run import Answer, Failure, Phase, Run, Sample, Source, Trial
-from hybridwatch.records.trial_parts import CloseCall, Completion
+from hybridwatch.records.run import (
+    Answer,
+    CloseCall,
+    Completion,
+    Failure,
+    Phase,
+    Run,
+    Sample,
+    Source,
+    Trial,
+)
 from hybridwatch_lab.calibration.sweeps import LOADS as LOADS
 from hybridwatch_lab.calibration.sweeps import even as even
 from hybridwatch_lab.calibration.sweeps import slower as slower

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.records.identity import Expected
 from hybridwatch.records.run import Phase

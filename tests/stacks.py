@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.profiles import Passes, find_profile, write_profile
+from hybridwatch.records.store.verdicts import Passes, find_profile, write_profile
 
 SHARES: Final = {"matmul": 0.4, "norm": 0.2, "sample": 0.1} | {
     f"part_{at}": 0.01 for at in range(30)

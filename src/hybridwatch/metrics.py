@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import Final
 
-from hybridwatch.system.extensions import loaded
+from hybridwatch.system.home import loaded
 
 
 class Unit(Enum):

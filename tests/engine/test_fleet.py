@@ -29,7 +29,6 @@ from hybridwatch.orchestration.fleet.search import (
     FleetBuildFactory,
     FleetMeasurer,
     FleetSearch,
-    search_batch_id,
 )
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.scenarios.load import find
@@ -132,7 +131,7 @@ def test_a_search_is_answered_by_hosts(sides, tmp_path, hosts) -> None:
         results=tmp_path,
         testbed=HostKind(name="any"),
         per_day=10,
-        batch_id=search_batch_id(journal.name()),
+        batch_id=f"bisect {journal.name()}",
         until=utc_now() + timedelta(hours=1),
         read=journal.runs(),
         say=print,

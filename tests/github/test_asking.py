@@ -221,7 +221,7 @@ def test_bots_are_not_answered_and_so_never_answer_each_other(hub, bot) -> None:
     ("content", "told"),
     [
         (b"no JSON", "file: expected an event issue_comment"),
-        (b'{"action": "created"}', "comment: expected an event issue_comment"),
+        (b'{"action": "created"}', "comment.id: expected an event issue_comment"),
         (b"\xff", "file: expected an event issue_comment"),
     ],
 )

@@ -15,9 +15,10 @@ import pytest
 from hybridwatch.errors import GithubError
 from hybridwatch.integrations.github import record_bundle
 from hybridwatch.integrations.github.record_bundle import NUMBER_FILE, unpack
+from hybridwatch.records import bulk_lines
 from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.store import list_records, read_run, write_run
-from hybridwatch.records.store.profiles import find_profile, read_profile
+from hybridwatch.records.store.verdicts import find_profile, read_profile
 from tests.builders import a_run
 from tests.stacks import BUSY, put_profile
 
@@ -125,7 +126,7 @@ def test_no_flood_of_data_whatever_the_sizes_say(packed, tmp_path, monkeypatch) 
 
 def test_no_flood_inside_the_answers(packed, tmp_path, monkeypatch) -> None:
     """Small in the ZIP file, small on the disk, and large once it is read."""
-    monkeypatch.setattr(record_bundle, "MOST_BULK_BYTES", 5_000_000)
+    monkeypatch.setattr(bulk_lines, "MOST_UNZIPPED_BYTES", 5_000_000)
     flood = gzip.compress(b"\0" * 50_000_000)
     assert len(flood) < 100_000
     with pytest.raises(GithubError, match="at most 5000000 bytes"):
@@ -135,7 +136,7 @@ def test_no_flood_inside_the_answers(packed, tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("tail", [b"", b"more"])
 def test_answers_are_one_whole_gzip_member(packed, tmp_path, tail) -> None:
     content = gzip.compress(b"{}\n") + tail if tail else gzip.compress(b"{}\n")[:-4]
-    with pytest.raises(GithubError, match="one whole gzip member"):
+    with pytest.raises(GithubError, match="gzip: one whole member"):
         unpack(packed(**{RECORD.replace(".json", ".bulk.jsonl.gz"): content}), tmp_path / "new")
 
 

@@ -24,12 +24,7 @@ from hybridwatch.analysis.alert_decisions import (
     SeenPart,
     TriageAction,
 )
-from hybridwatch.analysis.alert_timeline import (
-    CONTROL,
-    RunVerdict,
-    Timeline,
-    area_for,
-)
+from hybridwatch.analysis.alert_timeline import CONTROL, RunVerdict, Timeline, area_for
 from hybridwatch.analysis.cause import Area, CausePart
 from hybridwatch.analysis.policy import Action
 

@@ -16,8 +16,8 @@ from typing import Final
 
 from scipy import special
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.rank import CONFIDENCE
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Attribution, Comparison, Design, Factor, Interval, Verdict
 from hybridwatch.records.run import Phase, Trial
 

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import TokenChange
-from hybridwatch.records.run import Phase, Trial
-from hybridwatch.records.trial_parts import (
+from hybridwatch.records.run import (
     NEAR_TIE_ONE_ARITHMETIC,
     Completion,
+    Phase,
+    Trial,
     near_tie_within,
     position_of_parting,
 )

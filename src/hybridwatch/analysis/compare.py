@@ -16,14 +16,14 @@ import numpy as np
 from hybridwatch.analysis import doubt, paired_proportion, power, rank, signed_rank
 from hybridwatch.analysis.changed_tokens import ChangedTokens
 from hybridwatch.analysis.machine_state import is_noisy_machine
-from hybridwatch.analysis.median_interval import change_between
-from hybridwatch.analysis.one_side import role_between
 from hybridwatch.analysis.pair import Blocks, Pair, ReducedSide
 from hybridwatch.analysis.paired_proportion import Answers, list_answers, pair
+from hybridwatch.analysis.rank import change_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, least_noise, reach_of, start_noise
+from hybridwatch.analysis.subject import role_between
 from hybridwatch.analysis.verdict import BY_START, Comparison, Design, Interval, Summary, Verdict
 from hybridwatch.metrics import Kind, Metric
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 
 _REPEATS_EXACTLY: Final = (
     "The count is the same in every trial of a side, so it has no noise and needs no test."
@@ -112,14 +112,14 @@ def compare_trials(draft: Comparison, left: Summary, right: Summary, pair: Pair)
 def _within_blocks(draft: Comparison, blocks: Blocks) -> Comparison:
     by_start = blocks.start_ratios
     ratios = by_start or blocks.log_ratios
-    needed = power.blocks_to_settle(ratios, _band(draft))
+    needed = power.blocks_to_settle(ratios, find_band(draft))
     if needed is not None:
         needed = math.ceil(needed * blocks.n / len(ratios))
     return replace(
         draft,
         effect=signed_rank.typical_change(ratios),
         interval=signed_rank.change_interval(ratios),
-        equivalence_p=signed_rank.equivalence_p(ratios, _band(draft)),
+        equivalence_p=signed_rank.equivalence_p(ratios, find_band(draft)),
         trials_needed=needed,
         minimum_detectable_effect=power.detectable_in_blocks(ratios, draft.relevance),
         test=BY_START if by_start else "sign-flip",
@@ -138,7 +138,7 @@ def _by_intervals(
         draft,
         interval=found.interval,
         p_value=found.p_value,
-        equivalence_p=found.equivalence_p(_band(draft)),
+        equivalence_p=found.equivalence_p(find_band(draft)),
         minimum_detectable_effect=found.detectable(draft.relevance),
         test="intervals",
         design=Design.INTERVALS,
@@ -147,7 +147,7 @@ def _by_intervals(
 
 
 def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: bool) -> Comparison:
-    needed = power.trials_to_settle(left.values, right.values, _band(draft))
+    needed = power.trials_to_settle(left.values, right.values, find_band(draft))
     if min(left.n, right.n) < rank.SETTLING_TRIALS:
         if single:
             return draft
@@ -161,7 +161,7 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: 
         draft,
         interval=rank.ratio_interval(left.values, right.values),
         p_value=rank.rank_p(left.values, right.values),
-        equivalence_p=rank.equivalence_p(left.values, right.values, _band(draft)),
+        equivalence_p=rank.equivalence_p(left.values, right.values, find_band(draft)),
         minimum_detectable_effect=power.detectable_change(
             left.values, right.values, draft.relevance
         ),
@@ -172,7 +172,8 @@ def _as_two_groups(draft: Comparison, left: Summary, right: Summary, *, single: 
     )
 
 
-def _band(draft: Comparison) -> float:
+def find_band(draft: Comparison) -> float:
+    """Give the half-width of the band in which two sides count as the same."""
     return draft.metric.margin or COUNT_BAND
 
 

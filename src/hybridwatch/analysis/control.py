@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import broken_expectations, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import (
     CHANGED_TOKENS,

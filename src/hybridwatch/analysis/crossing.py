@@ -16,11 +16,10 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.machine_state import is_noisy_machine
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import build_blocks, build_pair
 from hybridwatch.analysis.rank import rank_p
 from hybridwatch.analysis.signed_rank import signed_rank_p
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.subject import OneSide, Subject
 from hybridwatch.analysis.verdict import Better, LoadPoint, SideCurve, Spread, Stretch, Tradeoff
 from hybridwatch.metrics import CURVE_AREA, DUET_CURVE_AREA, find_metric
 from hybridwatch.records.readings import Place, compute_goodput, find_place, list_places

@@ -15,7 +15,7 @@ from typing import Final
 
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import Kind, find_metric
-from hybridwatch.records.role import Role, lost_fixes
+from hybridwatch.records.identity import Role, lost_fixes
 from hybridwatch.scenarios.scenario import Scenario
 
 _UNSETTLED: Final = frozenset({Verdict.NOT_COMPARABLE, Verdict.MISSING})

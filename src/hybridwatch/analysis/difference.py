@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import FailedTrial
 from hybridwatch.records.identity import EngineBuild, FixState
 from hybridwatch.scenarios.fixes import CATALOGUE

@@ -9,13 +9,13 @@ from itertools import chain
 from statistics import median
 
 from hybridwatch.analysis.machine_state import doubt_machine_states
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks, Pair
 from hybridwatch.analysis.paired_proportion import Answers, Pairs
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, least_noise
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison
 from hybridwatch.metrics import SEND_LATENESS, Kind
 from hybridwatch.records.run import UNKNOWN

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Final
 
 from hybridwatch.analysis.signed_rank import BlockRow, flip_p
-from hybridwatch.records.store.profiles import Passes
+from hybridwatch.records.store.verdicts import Passes
 
 LEAST: Final = 0.005
 """Share that a function must have on one side to be tested."""

@@ -18,11 +18,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Pair, build_pair
 from hybridwatch.analysis.rank import rank_p, trend_p, typical_step
 from hybridwatch.analysis.signed_rank import BlockRow, Tail, flip_p
-from hybridwatch.analysis.subject import Subject, list_subjects
+from hybridwatch.analysis.subject import OneSide, Subject, list_subjects
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import Metric, find_metric
 from hybridwatch.records.run import MachineState, Run, Trial
@@ -64,9 +63,7 @@ class _Reading:
 
 
 _KERNEL: Final = _Reading(
-    lambda seen: seen.kernel_median_s,
-    "the calibration kernel took {} {}",
-    ("longer", "less long"),
+    lambda seen: seen.kernel_median_s, "the calibration kernel took {} {}", ("longer", "less long")
 )
 _CLOCK: Final = _Reading(lambda seen: seen.clock_hz, "the processors' clock was {} {}")
 _OTHERS: Final = _Reading(

@@ -133,9 +133,7 @@ def lasting_losses(own: Sessions) -> npt.NDArray[np.bool_]:
 
 
 def _standing(
-    own: Sessions,
-    luck_before: Callable[[int, int], _Luck],
-    excused: Callable[[int, int], bool],
+    own: Sessions, luck_before: Callable[[int, int], _Luck], excused: Callable[[int, int], bool]
 ) -> npt.NDArray[np.bool_]:
     stands = np.zeros(len(own.reds), dtype=np.bool_)
     for first in np.flatnonzero(own.reds).tolist():

@@ -14,9 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.signed_rank import SETTLING_BLOCKS
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.subject import OneSide, Subject
 from hybridwatch.analysis.verdict import Interval, Summary
 from hybridwatch.metrics import Direction, Kind, Metric
 from hybridwatch.records.run import KEPT_CONFIDENCE, Phase, Sample, Trial

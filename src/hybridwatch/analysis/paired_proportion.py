@@ -17,7 +17,7 @@ from typing import Final
 
 from scipy import special
 
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Flip, Interval
 from hybridwatch.records.run import Answer, Phase
 

@@ -23,16 +23,24 @@ from hybridwatch.analysis.judge import (
     build_families,
     judge_together,
 )
-from hybridwatch.analysis.one_side import OneSide, list_sides, role_between, split_looks
 from hybridwatch.analysis.pair import Pair, build_pair, summarize
 from hybridwatch.analysis.policy import STRICT, Action, Policy
+from hybridwatch.analysis.power import level_of
 from hybridwatch.analysis.rank import SETTLING_TRIALS
 from hybridwatch.analysis.run_noise import Noise
-from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.subject import Subject, find_phase, list_subjects, place_of
+from hybridwatch.analysis.subject import (
+    OneSide,
+    Subject,
+    find_phase,
+    list_sides,
+    list_subjects,
+    place_of,
+    role_between,
+    split_looks,
+)
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Summary, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import name_of
+from hybridwatch.analysis.wording.numbers import name_of
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import CHANGED_TOKENS, EXPLAINING, Kind, Metric, find_metric
 from hybridwatch.records.identity import Expected

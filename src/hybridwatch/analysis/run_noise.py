@@ -22,9 +22,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.subject import Subject, list_subjects
+from hybridwatch.analysis.subject import OneSide, Subject, list_subjects
 from hybridwatch.metrics import Kind, Metric
 
 Noise = Mapping[tuple[str, str], float]

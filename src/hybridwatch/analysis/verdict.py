@@ -13,8 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, WithJsonSchema
 
 from hybridwatch.metrics import Metric
-from hybridwatch.records.identity import EngineBuild, ScenarioRef, Testbed
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import EngineBuild, Role, ScenarioRef, Testbed
 from hybridwatch.records.run import Answer, Clock, InterimAnalyses, Phase
 
 _REPEATS: Final = 3

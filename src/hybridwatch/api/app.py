@@ -161,7 +161,7 @@ class AppState:
 
     def read(self, route: Route, request: Request) -> Response:
         """Answer a question."""
-        self.admit(request, route.scope)
+        self.admit(request, Scope.READ)
         query = parsed(route.query, request.query_params.multi_items())
         store, named = self.view.now(), request.path_params
         asked = json.dumps([route.path, named, query.model_dump()])
@@ -219,7 +219,7 @@ _SOON_S: Final = 5
 
 def make_app(state: AppState, allow: Callable[[str], bool]) -> Starlette:
     """Make the server."""
-    described = json.dumps(describe(state.access.is_open)).encode()
+    described = json.dumps(describe(reads_need_one=state.access.reads_need_one)).encode()
     return Starlette(
         routes=[Address("/openapi.json", partial(_describe, described)), *_addresses(state)],
         middleware=[Middleware(UnreadBodies), Middleware(_Admission, state=state, allow=allow)],

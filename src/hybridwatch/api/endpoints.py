@@ -241,7 +241,7 @@ def decide(view: StoreView, named: Named, who: str, files: Files) -> Done:
     except TriageError as error:
         raise _found_unfit(str(error)) from error
     _check_shown(said, alert)
-    with open_triage(view.results, view.triage) as triage:
+    with open_triage(view.results) as triage:
         failed = triage.decide_all(alert.current, decision, who, now)
     for trouble in failed.values():
         if isinstance(trouble, TriageConflict):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.api.answers import Problem
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 from hybridwatch.reports.jsonform import ALONE
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -24,12 +24,7 @@ class ProblemError(Exception):
     """A request that is not answered as it wishes, for the ``part`` that a ``Problem`` names."""
 
     def __init__(
-        self,
-        status: HTTPStatus,
-        detail: str,
-        *,
-        headers: dict[str, str] | None = None,
-        **part: str,
+        self, status: HTTPStatus, detail: str, *, headers: dict[str, str] | None = None, **part: str
     ) -> None:
         super().__init__(detail)
         self.headers = headers or {}
@@ -103,10 +98,7 @@ class PageQuery(Nothing):
         _USUAL, ge=1, le=MOST, description="Entries of a page."
     )
     cursor: str = Field(
-        "",
-        max_length=400,
-        pattern=r"^[A-Za-z0-9_-]*$",
-        description="`next` of the page before.",
+        "", max_length=400, pattern=r"^[A-Za-z0-9_-]*$", description="`next` of the page before."
     )
 
 

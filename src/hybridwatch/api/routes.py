@@ -39,7 +39,6 @@ class Route:
     schema: type[BaseModel]
     stamp: Callable[[Snapshot, endpoints.Named], str] = lambda store, _: store.index.stamp
     refusals: tuple[int, ...] = (404,)
-    scope: Scope = Scope.READ
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ _SCHEME: Final = {
 _TAG: Final = {"ETag": {"description": "Of If-None-Match.", "schema": {"type": "string"}}}
 
 
-def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
+def describe(*, reads_need_one: bool) -> dict[str, Any]:
     """Give the description as plain values."""
     models: list[type[BaseModel]] = [*(one.schema for one in (*ROUTES, *WRITES)), Problem]
     models += [one for write in WRITES for one in write.content.values() if isinstance(one, type)]
@@ -145,7 +144,7 @@ def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
             one["description"] = one["description"].partition("\n\nAttributes:")[0]
     paths: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for route in ROUTES:
-        paths[f"{PREFIX}{route.path}"]["get"] = _operation(route, is_open)
+        paths[f"{PREFIX}{route.path}"]["get"] = _operation(route, reads_need_one=reads_need_one)
     for write in WRITES:
         paths[f"{PREFIX}{write.path}"]["post"] = _writing(write)
     return {
@@ -160,12 +159,12 @@ def describe(is_open: Callable[[Scope], bool]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, is_open: Callable[[Scope], bool]) -> dict[str, Any]:
+def _operation(route: Route, *, reads_need_one: bool) -> dict[str, Any]:
     return {
         "operationId": route.answer.__name__,
         "summary": _summarize(route.answer),
         # Nothing is a way in, too, where anybody may ask; a wrong token is refused all the same.
-        "security": [{_BEARER: [route.scope.value]}, *([{}] if is_open(route.scope) else [])],
+        "security": [{_BEARER: [Scope.READ.value]}, *([] if reads_need_one else [{}])],
         "parameters": [*_in_path(route.path), *_in_query(route.query), _CONDITION],
         "responses": {
             "200": {
@@ -232,10 +231,7 @@ def _in_path(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _in_query(model: type[Nothing]) -> Iterator[dict[str, Any]]:
-    properties: Mapping[str, Any] = (
-        model.model_json_schema()["properties"] if model.model_fields else {}
-    )
-    for name, schema in properties.items():
+    for name, schema in model.model_json_schema()["properties"].items():
         kept = {key: value for key, value in schema.items() if key not in {"title", "description"}}
         if "enum" in kept:
             del kept["default"]  # empty for any

@@ -124,14 +124,10 @@ class Snapshot:
 
 
 class StoreView:
-    """What a store holds, as of a moment that is hardly past. Threads share it.
+    """What a store holds, as of a moment that is hardly past. Threads share it."""
 
-    ``triage`` is the URL of the decisions' database, empty for the folder's.
-    """
-
-    def __init__(self, results: Path, checkout: Callable[[], Checkout], triage: str = "") -> None:
+    def __init__(self, results: Path, checkout: Callable[[], Checkout]) -> None:
         self.results = results
-        self.triage = triage
         self._index = Aging(self._looked, _LOOK_S)
         self._checkout = Aging[Checkout](lambda _: checkout(), _READ_S)
         self._alerts = Aging[Alerts](lambda _: self._found(), _LOOK_S)
@@ -150,7 +146,7 @@ class StoreView:
 
     def _found(self) -> Alerts:
         index, checkout, now = self._index.get(), self._checkout.get(), datetime.now(UTC)
-        found = find_groups(self.results, index, checkout, now, self.triage)
+        found = find_groups(self.results, index, checkout, now)
         by_key = {alert.key: alert_to_json(alert) for alert in found}
         by_member = {one.subject.key: alert for alert in found for one in alert.members}
         stamp = hashlib.sha256(json.dumps(list(by_key.values())).encode()).hexdigest()

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.github_access import access, pull_request, run_address, takes_repo
 from hybridwatch.cli.options import FILE, takes_results, verb, verb_group
+from hybridwatch.cli.terminal import say
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.errors import FleetError, GithubError, HybridwatchError
 from hybridwatch.history.newest_runs import findings_for
@@ -32,7 +33,6 @@ from hybridwatch.orchestration.fleet.matrix import MATRIX_FILE, Matrix, read_mat
 from hybridwatch.orchestration.nightly.checkout import takes_policy
 from hybridwatch.reports.escape import as_code, escape, fenced_lines
 from hybridwatch.reports.pull_request import render, render_title
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.python_command import python_command
 

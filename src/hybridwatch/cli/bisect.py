@@ -23,7 +23,7 @@ from hybridwatch.cli.options import (
 )
 from hybridwatch.cli.outcome import judged
 from hybridwatch.cli.subjects import takes_base
-from hybridwatch.cli.terminal import Console, progress
+from hybridwatch.cli.terminal import Console, as_text, progress
 from hybridwatch.errors import FleetError, ScenarioError
 from hybridwatch.measurement.session_request import ProgressCallback
 from hybridwatch.measurement.testbed import probe_testbed
@@ -40,7 +40,6 @@ from hybridwatch.orchestration.fleet.search import (
     FleetBuildFactory,
     FleetMeasurer,
     FleetSearch,
-    search_batch_id,
 )
 from hybridwatch.records.file_parts import RECORD_SUFFIX, build_stem
 from hybridwatch.records.run import Run
@@ -48,7 +47,6 @@ from hybridwatch.records.store import check_writable, write_run
 from hybridwatch.records.store.layout import find_folder
 from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
@@ -288,7 +286,7 @@ def _open_fleet_search(
         results=results,
         testbed=kinds[options.fleet],
         per_day=confirm.per_day,
-        batch_id=search_batch_id(journal.name()),
+        batch_id=f"bisect {journal.name()}",
         until=job_queue.clock() + timedelta(minutes=options.max_minutes),
         read=journal.runs(),
         say=say,

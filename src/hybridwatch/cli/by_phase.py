@@ -14,9 +14,10 @@ from rich.text import Text
 
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.subject import find_phase
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import terminal
 from hybridwatch.cli.outcome import RunOutcome, RunRecords, render_summary
+from hybridwatch.cli.terminal import as_text
 from hybridwatch.engines.builds import BuildRequest
 from hybridwatch.errors import BuildError, EngineError, ScenarioError
 from hybridwatch.history.judge import known_bad_in
@@ -25,7 +26,6 @@ from hybridwatch.measurement.session_request import Progress, SessionRequest
 from hybridwatch.records.run import Phase, Run
 from hybridwatch.reports.escape import one_line
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.plain_text import visible
 
 _NAMES: Final = ("contracts", "accuracy", "times")

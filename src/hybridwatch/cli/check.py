@@ -10,10 +10,10 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli.options import leave, print_json, takes_json, takes_results, verb
+from hybridwatch.cli.terminal import Console, say
 from hybridwatch.server_check.plan import Settings, Tell, check_server
 from hybridwatch.server_check.result import CheckResult
 from hybridwatch.server_check.screen import write_result
-from hybridwatch.system.console_text import say
 
 _KEYS: Final = ("HYBRIDWATCH_API_KEY", "OPENAI_API_KEY")
 _UNREACHABLE: Final = 2
@@ -98,8 +98,6 @@ def _keep(result: CheckResult, labels: tuple[str, ...], results: Path) -> str:
 def _progress() -> Iterator[Tell]:
     """Show which relation is checked and how much time is over, on a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from hybridwatch.cli.terminal import Console
 
     console = Console(stderr=True)
     columns = BarColumn(24), TimeElapsedColumn(), TextColumn("{task.description}")

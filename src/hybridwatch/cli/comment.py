@@ -21,6 +21,7 @@ from hybridwatch.cli.github_access import (
     run_address,
 )
 from hybridwatch.cli.options import verb
+from hybridwatch.cli.terminal import say
 from hybridwatch.errors import GithubError
 from hybridwatch.history.newest_runs import findings_for
 from hybridwatch.integrations.github.our_comment import with_verdict
@@ -30,7 +31,6 @@ from hybridwatch.pages.address import builds_address
 from hybridwatch.reports.escape import Page, one_line
 from hybridwatch.reports.markdown import code
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, news_in, render, render_title
-from hybridwatch.system.console_text import say
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.client import PullRequest

@@ -19,11 +19,10 @@ from hybridwatch.cli.options import (
     takes_results,
     verb,
 )
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, say
 from hybridwatch.history.judge import PINNED, SideOptions, judge_named, known_bad_in, save
 from hybridwatch.reports.sentence import bugs_caught
 from hybridwatch.reports.table import print_table
-from hybridwatch.system.console_text import say
 
 RECORDS_HELP: Final = """RECORD is a record file, the id of a run, or "latest"; ids and "latest" are
 looked up in the results folder.

@@ -21,7 +21,7 @@ from hybridwatch.cli.subjects import (
     takes_scenarios,
     with_counts,
 )
-from hybridwatch.cli.terminal import Console, TimeLeft, progress
+from hybridwatch.cli.terminal import Console, TimeLeft, as_text, progress
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, known_bad_label, require_installed
 from hybridwatch.errors import ScenarioError
@@ -33,7 +33,6 @@ from hybridwatch.reports.jsonform import control_to_json
 from hybridwatch.reports.sentence import caught_sentence
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 

@@ -15,7 +15,7 @@ from hybridwatch.cli import completion
 from hybridwatch.cli.github_access import REPOSITORY, pull_request
 from hybridwatch.cli.options import FILE, FOLDER, print_json, takes_json, verb, verb_group
 from hybridwatch.cli.subjects import lines_about, takes_base
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, say
 from hybridwatch.engines.builds import BuildSpec, load_builds, named_build
 from hybridwatch.engines.check import BuildCheck, check_build
 from hybridwatch.engines.install import InstallState, download, install, lock_digest, state
@@ -30,9 +30,7 @@ from hybridwatch.engines.own_builds import (
 from hybridwatch.engines.pip import INDEX_VARIABLE, INDEXES, NoWheelError
 from hybridwatch.errors import BuildError
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.system.console_text import say
-from hybridwatch.system.extensions import loaded
-from hybridwatch.system.home import home
+from hybridwatch.system.home import home, loaded
 
 
 @verb_group("engine", "list", "install cpu-0.27.1")

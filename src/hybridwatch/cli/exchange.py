@@ -14,6 +14,7 @@ import click
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import print_json, takes_json, takes_results, verb, write_file
 from hybridwatch.cli.subjects import takes_line
+from hybridwatch.cli.terminal import say
 from hybridwatch.errors import ExportError, IngestError, RecordError
 from hybridwatch.formats.read import asv
 from hybridwatch.formats.read.document import parse
@@ -36,7 +37,6 @@ from hybridwatch.records.store import (
     read_file,
     read_run,
 )
-from hybridwatch.system.console_text import say
 from hybridwatch.system.plain_text import visible
 
 _MOST_BYTES: Final = 256 * 2**20

@@ -7,8 +7,7 @@ from typing import Final
 import click
 from rich.text import Text
 
-from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.analysis.wording.numbers import age
+from hybridwatch.analysis.wording.numbers import age, plural
 from hybridwatch.cli.notify import channels_here, tell_at_the_end
 from hybridwatch.cli.options import (
     FILE,
@@ -19,7 +18,7 @@ from hybridwatch.cli.options import (
     verb,
     verb_group,
 )
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, say
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import FleetError
 from hybridwatch.history.alerts import find_alerts
@@ -50,7 +49,6 @@ from hybridwatch.orchestration.nightly.checkout import checkout_here, policy_her
 from hybridwatch.records.store import check_writable
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 

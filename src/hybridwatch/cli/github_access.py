@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hybridwatch.cli.options import FILE, print_json, takes_json, verb
+from hybridwatch.cli.terminal import say
 from hybridwatch.errors import ExportError, GithubError, HybridwatchError
 from hybridwatch.orchestration.bisect.journal import SearchAnswer, read_answer
-from hybridwatch.system.console_text import say
 
 if TYPE_CHECKING:
     from hybridwatch.integrations.github.client import PullRequest, RepositoryAccess

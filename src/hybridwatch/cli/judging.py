@@ -18,7 +18,7 @@ from hybridwatch.analysis.gate import GateResult, gate
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.cause_text import deaths_in
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import completion
 from hybridwatch.cli.compare import MANY_HELP, RECORDS_HELP, takes_baseline, takes_records
 from hybridwatch.cli.github_access import add_to_summary
@@ -33,7 +33,7 @@ from hybridwatch.cli.options import (
     with_results,
     write_file,
 )
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, say
 from hybridwatch.errors import ComparisonError, HistoryError
 from hybridwatch.formats.read.history_csv import WrittenSeries, read_histories
 from hybridwatch.history.judge import SideOptions, replay
@@ -55,7 +55,6 @@ from hybridwatch.reports.jsonform import findings_to_json, gate_to_json
 from hybridwatch.reports.pull_request import SUMMARY_LIMIT, render, render_title
 from hybridwatch.reports.sentence import clearest_sign, headline
 from hybridwatch.reports.table import heading
-from hybridwatch.system.console_text import say
 
 
 @verb(

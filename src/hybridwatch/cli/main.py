@@ -21,8 +21,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hybridwatch.errors import EngineError, HybridwatchError
-from hybridwatch.system.extensions import extended
-from hybridwatch.system.home import is_checkout, shipped
+from hybridwatch.system.home import extended, is_checkout, shipped
 from hybridwatch.system.plain_text import visible
 
 
@@ -142,6 +141,7 @@ VERBS: Final[Mapping[str, str]] = {
 _TOGETHER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("init", "scenarios"), "scenarios"),
     "compare": "compare",
+    **dict.fromkeys(("run", "profile"), "run"),
     **dict.fromkeys(("explain", "detect", "gate"), "judging"),
     **dict.fromkeys(("ingest", "export"), "exchange"),
     "suspects": "github_access",

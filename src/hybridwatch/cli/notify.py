@@ -1,6 +1,5 @@
 """``hybridwatch notify``: send what changed since it was last sent; others end with it."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,10 +9,10 @@ from typing import Any
 import click
 
 from hybridwatch.analysis.policy import Policy
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import FILE, leave, print_json, takes_json, takes_results, verb
+from hybridwatch.cli.terminal import say
 from hybridwatch.database.connection import Database, find_database_url
-from hybridwatch.database.decisions import TRIAGE_VARIABLE
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError, NotifyError
 from hybridwatch.integrations.notify.channels import CHANNELS_FILE, Channels, read_channels
@@ -29,7 +28,7 @@ from hybridwatch.integrations.notify.sending import (
     tell,
 )
 from hybridwatch.orchestration.nightly.checkout import checkout_here, takes_policy
-from hybridwatch.system.console_text import say
+from hybridwatch.records.store.layout import require_folder
 from hybridwatch.system.home import home_or_shipped
 
 
@@ -41,8 +40,7 @@ def channels_here() -> Channels | None:
 
 def open_outbox(results: Path) -> Outbox:
     """Open the outbox of a results folder, which has to be there."""
-    if not results.is_dir():
-        raise NotifyError(f"{results}: expected a results folder, found none")
+    require_folder(results)
     return Outbox(Database(find_database_url(results), NotifyError))
 
 
@@ -51,7 +49,6 @@ def _find_place(results: Path, channels: Channels, policy: Policy) -> TopicPlace
         results=results,
         index=open_index(results),
         checkout=replace(checkout_here(), policy=policy),
-        triage=os.environ.get(TRIAGE_VARIABLE, ""),
         dashboard=channels.dashboard,
     )
 

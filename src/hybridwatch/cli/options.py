@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import click
 
+from hybridwatch.cli.terminal import say
 from hybridwatch.errors import ExportError, RecordError
 from hybridwatch.records.store.layout import RESULTS_VARIABLE, results_folder, results_name
-from hybridwatch.system.console_text import say
 from hybridwatch.system.files import put
 from hybridwatch.system.home import home_or_shipped, is_extending
 
@@ -64,9 +64,7 @@ def verb_group(name: str, *calls: str) -> Callable[[VerbFunction], click.Group]:
     return click.group(name, epilog=_epilog(name, calls))
 
 
-def takes_json(
-    says: str = "Print one JSON object (docs/json.md).",
-) -> VerbOption:
+def takes_json(says: str = "Print one JSON object (docs/json.md).") -> VerbOption:
     """Give a verb the argument ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help=says)
 
@@ -89,12 +87,6 @@ class ResultsFolder(click.Path):
         except RecordError as error:
             self.fail(str(error), param, ctx)
         return super().convert(folder, param, ctx)
-
-
-def require_folder(results: Path) -> None:
-    """Refuse a results folder that is not there, with a ``RecordError``."""
-    if not results.is_dir():
-        raise RecordError(f"--results {results}: expected a folder of records")
 
 
 def takes_results(says: str) -> VerbOption:

@@ -16,9 +16,10 @@ from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.detection import Detection, KnownBad
 from hybridwatch.analysis.report import broken_expectations
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict, find_line_verdict
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.cli.options import program, with_results
+from hybridwatch.cli.terminal import as_text
 from hybridwatch.history.judge import both_sides, judge, judge_on, known_bad_in, save
 from hybridwatch.measurement.session_request import is_stopped
 from hybridwatch.records.identity import FixState
@@ -30,7 +31,6 @@ from hybridwatch.reports.sentence import bugs_caught, clearest_sign, list_readin
 from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.reports.table import STYLES, print_table, print_values, values_line
 from hybridwatch.scenarios.scenario import Expect, Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.plain_text import visible
 
 _GOOD, _BAD = STYLES[Verdict.EQUIVALENT], STYLES[Verdict.REGRESSION]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_alone
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.wording.cause_text import bounded, plain
 from hybridwatch.cli.options import FILE, leave, takes_results, verb, verb_group, write_file
 from hybridwatch.cli.subjects import takes_builds, takes_scenarios, with_counts
-from hybridwatch.cli.terminal import Console, progress
+from hybridwatch.cli.terminal import Console, as_text, progress, say
 from hybridwatch.engines.builds import BuildRequest, load_builds, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.fitting import find_model_runner, misfit
@@ -34,7 +34,6 @@ from hybridwatch.reports.releases import (
 )
 from hybridwatch.scenarios.load import digest, find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.engine_log import find_root
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable

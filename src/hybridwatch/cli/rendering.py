@@ -1,31 +1,28 @@
 """``hybridwatch page``, ``site`` and ``openmetrics``: a results folder as files for others."""
 
-import os
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 import click
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import (
     FILE,
     FOLDER,
     leave,
     print_json,
-    require_folder,
     takes_json,
     takes_results,
     verb,
     write_file,
 )
-from hybridwatch.cli.terminal import file_progress
+from hybridwatch.cli.terminal import file_progress, say
 from hybridwatch.database.queries import open_index
-from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.nightly.checkout import checkout_here
 from hybridwatch.pages.address import read_query
 from hybridwatch.pages.screens import SCREENS, ScreenSource, build_view
-from hybridwatch.system.console_text import say
+from hybridwatch.records.store.layout import require_folder
 
 
 @verb("openmetrics", "", "--out /var/lib/node_exporter/hybridwatch.prom")
@@ -41,11 +38,10 @@ def openmetrics_command(results: Path, out: Path | None) -> None:
     ci/prometheus.rules.yml has rules for alerts.
     """
     require_folder(results)
-    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
     from hybridwatch.orchestration.nightly.gauges import to_openmetrics  # a page needs no client
 
     index, now = open_index(results), datetime.now(UTC)
-    written = to_openmetrics(results, index, checkout_here(), now, triage)
+    written = to_openmetrics(results, index, checkout_here(), now)
     if out is None:
         click.echo(written, nl=False)
     else:
@@ -114,8 +110,6 @@ def site_command(folder: Path, results: Path, nights: int, base_url: str, as_jso
 
 
 def _open_source(results: Path) -> ScreenSource:
-    if not results.is_dir():
-        raise RecordError(f"{results}: no such folder; name one with --results")
-    triage = os.environ.get("HYBRIDWATCH_TRIAGE", "")
+    require_folder(results)
     now = datetime.now(UTC)
-    return ScreenSource(results, open_index(results), now, triage, checkout=cache(checkout_here))
+    return ScreenSource(results, open_index(results), now, checkout=cache(checkout_here))

@@ -13,21 +13,21 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.text import Text
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli import completion
-from hybridwatch.cli.options import print_json, require_folder, takes_json, takes_results, verb
-from hybridwatch.cli.terminal import Console, file_progress
+from hybridwatch.cli.options import print_json, takes_json, takes_results, verb
+from hybridwatch.cli.terminal import Console, as_text, file_progress, say
 from hybridwatch.database.connection import ask
 from hybridwatch.database.queries import Index, open_index
 from hybridwatch.errors import RecordError
 from hybridwatch.records.file_parts import NO_DIGEST
-from hybridwatch.records.role import Role, name_role, side_names
+from hybridwatch.records.identity import Role, name_role, side_names
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Stored, list_records, read_run
+from hybridwatch.records.store.layout import require_folder
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.jsonform import ALONE, RunFilter, records_to_json
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.plain_text import csv_cell
 
 _NAMED: Final = 4
@@ -64,8 +64,7 @@ def records_command(*, results: Path, everything: bool, as_json: bool, **options
 
     The first column is the id of a run; every verb that takes a RECORD accepts it.
     """
-    if not results.is_dir():
-        raise RecordError(f"{results}: no such folder; name one with --results")
+    require_folder(results)
     broken: dict[str, str] = {}
     wanted = RunFilter(**{name: value or "" for name, value in options.items()})
     found = _read(results, wanted.fits_run, broken)

@@ -1,4 +1,4 @@
-"""``hybridwatch run``: measure scenarios, keep the records, show the verdicts."""
+"""``hybridwatch run`` and ``profile``: measure, keep the records, show the verdicts; sample."""
 
 import shlex
 import sys
@@ -11,9 +11,10 @@ from typing import Any, Final
 import click
 
 from hybridwatch.analysis.machine_state import BLOCKS, blocks_missing, leaves_work_open
+from hybridwatch.analysis.power import open_metrics, schedule, timed
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.sequential import open_metrics, schedule, timed
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
+from hybridwatch.cli import completion
 from hybridwatch.cli.by_phase import FailedScenarios, Plan, found_in, measure_by_phase, stopped_line
 from hybridwatch.cli.options import leave, print_json, program, takes_json, takes_results, verb
 from hybridwatch.cli.outcome import RunOutcome, RunRecords, print_closing
@@ -32,7 +33,7 @@ from hybridwatch.cli.subjects import (
     with_counts,
     with_known_bad,
 )
-from hybridwatch.cli.terminal import Console, TimeLeft, progress
+from hybridwatch.cli.terminal import Console, TimeLeft, as_text, progress, say
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engines.check import (
     healthy_label,
@@ -60,12 +61,11 @@ from hybridwatch.measurement.session_request import (
 )
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.orchestration.nightly.checkout import second_look_here
-from hybridwatch.orchestration.nightly.profiling import profile_slower
-from hybridwatch.records.role import side_names
+from hybridwatch.orchestration.nightly.profiling import profile_run, profile_slower
+from hybridwatch.records.identity import side_names
 from hybridwatch.records.run import Phase, Run
-from hybridwatch.records.store import check_writable
+from hybridwatch.records.store import check_writable, find_record, read_run
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
@@ -367,7 +367,9 @@ class _ScenarioMeasurer:
     help="Go on with the same call where it was stopped; what it has finished is not repeated.",
 )
 @takes_json("Print one JSON object at the end.")
-def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **options: Any) -> None:
+def run_command(
+    scenarios: tuple[str, ...], results: Path, *, as_json: bool, **options: Any
+) -> None:
     """Measure each SCENARIO and show what changed.
 
     SCENARIO is an id or a group such as smoke; without one, all that the builds can run. One
@@ -403,3 +405,19 @@ def command(scenarios: tuple[str, ...], results: Path, *, as_json: bool, **optio
     if as_json:
         print_json({"runs": [outcome.to_json() for outcome in outcomes]})
     leave(bad_news=lost > 0 or any(outcome.troubles for outcome in outcomes))
+
+
+@verb("profile", "latest", "a5fa7e47")
+@click.argument("record", shell_complete=completion.records)
+@takes_results("Folder in which run ids are looked up; it gets the profile.")
+def profile_command(*, record: str, results: Path) -> None:
+    """Sample both builds of RECORD again under its load, and name what takes more time.
+
+    RECORD is a record file, the id of a run, or "latest". Both engines are started, loaded in turn
+    and sampled by py-spy, a hundred times a second. Nothing is timed. The stacks are stored under
+    profiles/ of the results folder; the alert's page draws them, and a second call reads them. Up
+    to five functions are named whose share of the engine's time grew beyond noise.
+    """
+    with stoppable():
+        path = profile_run(read_run(find_record(results, record)), results, say)
+    say(f"profile: {path}")

@@ -10,7 +10,7 @@ from rich import box
 from rich.padding import Padding
 
 from hybridwatch.cli.options import FILE, FOLDER, print_json, program, takes_json, verb, write_file
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, as_text, say
 from hybridwatch.engines.builds import DEFAULT_BUILD
 from hybridwatch.engines.fitting import find_draft, find_folder
 from hybridwatch.errors import BuildError, ScenarioError
@@ -18,7 +18,6 @@ from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios.load import Survey, digest, survey
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.scenarios.workload_yaml import parse_scenarios
-from hybridwatch.system.console_text import as_text, say
 from hybridwatch.system.home import home_or_shipped, is_checkout_folder
 
 _HIDDEN: Final = {"gitignore": ".gitignore"}

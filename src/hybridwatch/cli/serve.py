@@ -1,6 +1,5 @@
 """``hybridwatch serve``: give stored runs to other programs, over HTTP."""
 
-import os
 from pathlib import Path
 
 import click
@@ -9,11 +8,11 @@ from hybridwatch.api.app import Access, AppState, Limits, make_app
 from hybridwatch.api.connections import make_server
 from hybridwatch.api.view import StoreView
 from hybridwatch.cli.dashboard import takes_hosts, takes_port
-from hybridwatch.cli.options import require_folder, takes_results, verb
-from hybridwatch.database.decisions import TRIAGE_VARIABLE
+from hybridwatch.cli.options import takes_results, verb
 from hybridwatch.database.tokens import open_tokens
 from hybridwatch.orchestration.nightly.access import is_loopback, read_hosts
 from hybridwatch.orchestration.nightly.checkout import checkout_here
+from hybridwatch.records.store.layout import require_folder
 
 
 @verb("serve", "--api", "--api --require-token")
@@ -49,7 +48,7 @@ def command(
     if not is_loopback(host):
         click.echo(f"warning: {host}:{port}: tokens pass in the clear: put TLS in front", err=True)
     access = Access(open_tokens(results), reads_need_one=require_token or not is_loopback(host))
-    view = StoreView(results, checkout_here, os.environ.get(TRIAGE_VARIABLE, ""))
+    view = StoreView(results, checkout_here)
     view.now()  # what is new is read before anybody waits for it
     click.echo(f"hybridwatch serve: http://{host}:{port}/openapi.json (Ctrl-C ends it)")
     app = make_app(AppState(view, access, Limits(rate)), read_hosts(" ".join((host, *names))).allow)

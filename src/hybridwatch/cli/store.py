@@ -8,11 +8,10 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.cli.options import (
     leave,
     print_json,
-    require_folder,
     takes_json,
     takes_results,
     verb,
@@ -20,6 +19,7 @@ from hybridwatch.cli.options import (
 )
 from hybridwatch.cli.terminal import file_progress
 from hybridwatch.records.store import list_records, read_examples
+from hybridwatch.records.store.layout import require_folder
 from hybridwatch.records.store.maintenance import (
     SUMS,
     PrunePlan,
@@ -111,16 +111,9 @@ def _print(found: StoreCheck, *, sealed: bool, repaired: bool) -> None:
     show_default=True,
     help="Of older records of one scenario, machine and builds one a week stays, the first.",
 )
-@click.option(
-    "--triage",
-    envvar="HYBRIDWATCH_TRIAGE",
-    default="",
-    metavar="URL",
-    help="Database of what people decided.",
-)
 @click.option("--yes", is_flag=True, help="Remove the files; without it they are only named.")
 @takes_json()
-def prune_command(results: Path, *, triage: str, yes: bool, as_json: bool, **days: int) -> None:
+def prune_command(results: Path, *, yes: bool, as_json: bool, **days: int) -> None:
     """Delete what is old: first answers, then all but one record a week.
 
     Runs that something refers to stay whole: pinned baselines, those next to a change point, those
@@ -130,7 +123,7 @@ def prune_command(results: Path, *, triage: str, yes: bool, as_json: bool, **day
     policy, now = RetentionPolicy(**days), datetime.now(UTC)
     records = list_records(results)
     if may_remove(records, read_examples(results), policy, now):
-        plan = _planned(results, policy, now, triage)
+        plan = _planned(results, policy, now)
     else:
         plan = PrunePlan((), len(records), {})
     if yes:
@@ -143,7 +136,7 @@ def prune_command(results: Path, *, triage: str, yes: bool, as_json: bool, **day
         _print_plan(plan, removed=yes)
 
 
-def _planned(results: Path, policy: RetentionPolicy, now: datetime, triage: str) -> PrunePlan:
+def _planned(results: Path, policy: RetentionPolicy, now: datetime) -> PrunePlan:
     """Judge and examine everything, to know which records are referenced."""
     # Most calls find nothing that is old, and need neither pandas nor a database.
     from hybridwatch.database.queries import open_index
@@ -154,7 +147,7 @@ def _planned(results: Path, policy: RetentionPolicy, now: datetime, triage: str)
     with file_progress("records") as say:
         index = open_index(results, say)
     with file_progress("series") as say:
-        alerts = find_alerts(results, index, checkout_here(), now, triage)
+        alerts = find_alerts(results, index, checkout_here(), now)
         protected = runs_that_stay(results, index, alerts, say)
     return plan_removals(results, old_runs(index), protected, policy, now)
 

@@ -9,6 +9,7 @@ import click
 
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import VerbOption
+from hybridwatch.cli.terminal import say
 from hybridwatch.engines.builds import CODE_DIGITS, CODE_MARK, DEFAULT_BUILD, BuildSpec, parse_label
 from hybridwatch.engines.fitting import find_model_runner, misfit
 from hybridwatch.errors import BuildError, ScenarioError
@@ -17,7 +18,6 @@ from hybridwatch.records.run import Phase
 from hybridwatch.scenarios.fixes import NO_FIX
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A console that is as loud as its terminal may be, and the progress that it shows."""
+"""What is printed, without control sequences of names and texts, and the progress of long work."""
 
 import os
 import time
@@ -6,16 +6,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+import click
 import rich.console
+from rich.text import Text
 
-from hybridwatch.system.console_text import as_text
+from hybridwatch.system.plain_text import visible
 
 if TYPE_CHECKING:
     from hybridwatch.measurement.session_request import Progress, ProgressCallback
 
+_LINE_FEED: Final = "\\x0a"
 _MINUTE: Final = 60.0
 _TRIALS: Final = 4
 """Behind the first, before anybody guesses from them."""
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines, each as one: neither a name nor a text can make another of them."""
+    for line in lines:
+        click.echo(visible(line).replace("\n", _LINE_FEED), err=err)
+
+
+def as_text(text: str) -> Text:
+    """Give a text for a rich console that shows it as it is; line ends stay."""
+    return Text(visible(text))
 
 
 class Console(rich.console.Console):

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from hybridwatch.cli.options import (
     print_json,
-    require_folder,
     takes_json,
     takes_results,
     verb,
@@ -18,6 +17,7 @@ from hybridwatch.cli.options import (
 )
 from hybridwatch.cli.terminal import Console
 from hybridwatch.database.tokens import Scope, Token, open_tokens
+from hybridwatch.records.store.layout import require_folder
 from hybridwatch.reports.stacked import StackedTable
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from hybridwatch.analysis.change_review import Blindness, find_blindness
 from hybridwatch.analysis.policy import STRICT
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.analysis.wording.labels import MOST_TRIALS, plural
+from hybridwatch.analysis.wording.numbers import MOST_TRIALS, plural
 from hybridwatch.cli.options import (
     leave,
     print_json,
@@ -32,7 +32,7 @@ from hybridwatch.cli.subjects import (
     takes_phases,
     takes_scenarios,
 )
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, as_text
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import check_build
 from hybridwatch.engines.own_builds import add_python, add_source, add_wheel
@@ -43,7 +43,6 @@ from hybridwatch.reports.reason_text import blind_sentence, settling
 from hybridwatch.reports.sentence import list_readings
 from hybridwatch.reports.table import STYLES
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.plain_text import visible
 

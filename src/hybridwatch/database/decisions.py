@@ -5,6 +5,7 @@ refused, so that it does not overrule what it has not seen.
 """
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -31,8 +32,16 @@ from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.connection import Database, UrlError, file_url, find_database_url, parsed
-from hybridwatch.database.migration import check_known, migrate, reading_kept
+from hybridwatch.database.connection import (
+    Database,
+    UrlError,
+    check_known,
+    file_url,
+    find_database_url,
+    migrate,
+    parsed,
+    reading_kept,
+)
 from hybridwatch.database.schema import ACT
 from hybridwatch.errors import TriageError
 from hybridwatch.records.identity import derived_line
@@ -121,12 +130,11 @@ class Triage:
         self.close()
 
 
-def open_triage(results: Path, given: str = "") -> Triage:
-    """Open the decisions of a results folder, or of ``--triage``; nothing is made in it yet."""
+def open_triage(results: Path) -> Triage:
+    """Open the decisions that the variable names, else those of a results folder; makes nothing."""
     try:
-        if given:
-            url = parsed(given, f"{TRIAGE_VARIABLE} or --triage")
-            return Triage(Database(url, TriageError))
+        if given := os.environ.get(TRIAGE_VARIABLE, ""):
+            return Triage(Database(parsed(given, TRIAGE_VARIABLE), TriageError))
         return Triage(Database(find_database_url(results), TriageError), results / EARLIER_FILE)
     except UrlError as error:
         raise TriageError(str(error)) from None

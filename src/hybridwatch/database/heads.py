@@ -178,10 +178,10 @@ def _rows(record: dict[str, object], head: Head) -> RecordRows:
     run = {
         "run": head.id,
         "sides": len(head.builds),
-        "scenario": head.scenario.id,
-        "version": head.scenario.version,
-        "digest": head.scenario.digest,
-        "testbed": head.testbed.id,
+        "scenario": head.scenario,
+        "version": head.version,
+        "digest": head.digest,
+        "testbed": head.testbed,
         "started_at": head.started_at,
         **dict.fromkeys(
             ("settings", "machine", "role", "revision", "source", "sha256", "doubts", "trouble"), ""

@@ -16,18 +16,16 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.machine_state import machine_doubts
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.replay import present_tools
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.subject import list_subjects
+from hybridwatch.analysis.subject import OneSide, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report
 from hybridwatch.analysis.wording.report_json import comparison_to_json
 from hybridwatch.database.schema import ROWS_VERSION
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.file_parts import name_bulk
-from hybridwatch.records.identity import Named, Testbed, name_line
-from hybridwatch.records.role import name_role
+from hybridwatch.records.identity import Named, Testbed, name_line, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
 from hybridwatch.records.store.layout import results_above

@@ -206,20 +206,8 @@ REPORT: Final = Table(
 """What ``compare --json`` prints of a run of two builds, compressed (zlib): made by the way where
 the run is judged, for to judge it again takes fifty times as long as to read this."""
 
-DERIVED: Final[Sequence[Table]] = (
-    RULES,
-    RECORD,
-    PAIR,
-    RUN,
-    SIDE,
-    SERIES,
-    LEVEL,
-    VALUE,
-    QUESTION,
-    VERDICT,
-    REPORT,
-)
-"""Made of records alone. ``rules`` comes first: what has no rules is made again."""
+DERIVED: Final[Sequence[Table]] = tuple(METADATA.tables.values())
+"""All so far, made of records alone. ``rules`` comes first: what has no rules is made again."""
 
 OF_RECORD: Final[Sequence[Table]] = (RUN, SIDE, LEVEL, VERDICT, REPORT)
 """Tables of which a record's rows go with it; those of ``value`` lie by series."""

@@ -16,8 +16,13 @@ from typing import Any, Final
 from sqlalchemy import Row, insert, select, update
 
 from hybridwatch.analysis.alert_decisions import checked_name
-from hybridwatch.database.connection import Database, UrlError, find_database_url
-from hybridwatch.database.migration import reading_kept, writing_kept
+from hybridwatch.database.connection import (
+    Database,
+    UrlError,
+    find_database_url,
+    reading_kept,
+    writing_kept,
+)
 from hybridwatch.database.schema import TOKEN
 from hybridwatch.errors import TokenError, TriageError
 

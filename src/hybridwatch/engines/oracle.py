@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from hybridwatch.engines.builds import BuildSpec
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.other_python import output_of
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.run import Completion
 from hybridwatch.scenarios.expansion import PlannedWave
 
 ORACLE_TIMEOUT_S: Final = 4 * 3600.0

@@ -40,8 +40,7 @@ from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, KnownScenarios, controls_among, known_in
 from hybridwatch.history.runs import bad_on_purpose, ended_definitions, list_contenders
 from hybridwatch.metrics import Kind, Metric, find_metric
-from hybridwatch.records.identity import compares_releases
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role, compares_releases
 from hybridwatch.records.store import read_baselines, read_examples
 
 _BAD: Final = [verdict.value for verdict in Verdict if verdict.is_bad_news]
@@ -170,25 +169,24 @@ class Timelines:
 
 
 def find_alerts(
-    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
+    results: Path, index: Index, checkout: Checkout, now: datetime
 ) -> tuple[Alert, ...]:
     """Derive every alert of a store, as ``answered`` orders them.
 
-    What was put off until a moment is compared with ``now``, which has a time zone. ``triage`` is
-    the URL of the database of decisions; empty for the file next to the records.
+    What was put off until a moment is compared with ``now``, which has a time zone.
     """
-    with open_triage(results, triage) as database:
+    with open_triage(results) as database:
         decided = database.decisions()
     return answered(find_timelines(index, checkout).everything, decided, now)
 
 
 def find_groups(
-    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
+    results: Path, index: Index, checkout: Checkout, now: datetime
 ) -> tuple[AlertGroup, ...]:
     """Derive every alert as ``find_alerts`` does, those of one cause together."""
     # A label may be the same for many commits: the release goes with it.
     builds = {run: " ".join(build) for run, build in list_contenders(index).items()}
-    return group_alerts(find_alerts(results, index, checkout, now, triage), builds)
+    return group_alerts(find_alerts(results, index, checkout, now), builds)
 
 
 def find_timelines(index: Index, checkout: Checkout) -> Timelines:

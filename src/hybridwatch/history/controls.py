@@ -25,8 +25,7 @@ from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database.queries import Index
 from hybridwatch.history.runs import cached_per_index
 from hybridwatch.metrics import Kind
-from hybridwatch.records.identity import FixState
-from hybridwatch.records.role import Role, lost_fixes
+from hybridwatch.records.identity import FixState, Role, lost_fixes
 from hybridwatch.scenarios.scenario import Scenario
 
 _CONTROLS: Final = (Role.KNOWN_BAD.value, Role.A_A.value)

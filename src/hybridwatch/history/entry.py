@@ -7,16 +7,14 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.subject import Subject, list_subjects
+from hybridwatch.analysis.subject import OneSide, Subject, list_subjects
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.errors import HybridwatchError, RecordError
 from hybridwatch.records.readings import without_results
-from hybridwatch.records.run import Phase, Run, Trial
+from hybridwatch.records.run import HostWork, Phase, Run, Trial
 from hybridwatch.records.store import Broken, read_run
-from hybridwatch.records.trial_parts import HostWork
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from hybridwatch.analysis.detection import (
     is_control,
 )
 from hybridwatch.analysis.difference import differences_between
-from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.policy import STRICT, Policy
 from hybridwatch.analysis.replay import (
     VerdictReplay,
@@ -26,6 +25,7 @@ from hybridwatch.analysis.replay import (
 )
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.run_noise import REMEMBERED, Noise, noise_between
+from hybridwatch.analysis.subject import OneSide, list_sides
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError, HybridwatchError

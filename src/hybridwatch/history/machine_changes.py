@@ -23,7 +23,7 @@ from hybridwatch.analysis.detection import kind_of
 from hybridwatch.database.queries import Index
 from hybridwatch.history.runs import cached_per_index
 from hybridwatch.metrics import Kind, Metric, find_metric
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Fact: TypeAlias = tuple[str, str, str]

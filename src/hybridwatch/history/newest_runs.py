@@ -22,14 +22,14 @@ from hybridwatch.analysis.freshness import (
 from hybridwatch.analysis.growth import Growth, find_growth
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import ComparisonError, RecordError
 from hybridwatch.history.judge import PLAIN, SideOptions, judge_named, known_bad_in
-from hybridwatch.records.identity import compares_releases, is_release, name_line
-from hybridwatch.records.role import Role, name_role
+from hybridwatch.records.identity import Role, compares_releases, is_release, name_line, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Baseline, RecordReader, Stored, read_baselines, read_examples
-from hybridwatch.records.store.profiles import find_profile, read_profile
+from hybridwatch.records.store.layout import require_folder
+from hybridwatch.records.store.verdicts import find_profile, read_profile
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home_or_shipped
 
@@ -57,8 +57,7 @@ def findings_for(
         untimed = [_absent(one.contender.run, "")] if one.is_alone else []
         unpaired = tuple(_unpaired(untimed))
         return _findings([one.report], policy, now, results, left_out=unpaired)
-    if not results.is_dir():
-        raise RecordError(f"{results}: no such folder: name a RECORD, or a folder with --results")
+    require_folder(results)
     from hybridwatch.database.heads import read_newest  # a named record needs no database
 
     reader = RecordReader()

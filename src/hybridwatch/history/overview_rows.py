@@ -15,7 +15,7 @@ from hybridwatch.database.moment import STANDING
 from hybridwatch.database.queries import Index
 from hybridwatch.history.runs import cached_per_index
 from hybridwatch.metrics import Metric, find_metric
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 
 COLUMNS: Final[Mapping[str, str]] = {
     "contracts": "contract.*",

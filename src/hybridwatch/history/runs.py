@@ -13,7 +13,7 @@ import pandas as pd
 from hybridwatch.analysis.freshness import find_successor, successors
 from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.database.queries import Index
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 
 _MOST: Final = 1024
 

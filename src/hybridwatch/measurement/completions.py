@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import accumulate, count, pairwise
 from typing import Any, Final, NamedTuple
 
-from hybridwatch.records.trial_parts import (
+from hybridwatch.records.run import (
     CLOSE,
     DIGITS,
     CloseCall,

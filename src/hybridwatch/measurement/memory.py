@@ -25,7 +25,7 @@ from hybridwatch.metrics import CAPACITY_METRICS, FIRST_REQUEST_TIME, REQUEST_BL
 from hybridwatch.records.readings import CLOCK_DIGITS
 from hybridwatch.records.run import Sample
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, expand
-from hybridwatch.system.process_memory import ProcessMemory, forget_peak, read_memory
+from hybridwatch.system.guarded import ProcessMemory, forget_peak, read_memory
 
 LEAST_GROWTH: Final = 2**12
 """Bytes a request: growth of healthy engines stays below it."""

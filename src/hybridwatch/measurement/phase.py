@@ -42,11 +42,14 @@ from hybridwatch.metrics import (
     WRONG_TOKENS,
 )
 from hybridwatch.records.readings import CLOCK_DIGITS
-from hybridwatch.records.run import Answer, Curve, Phase, Sample
-from hybridwatch.records.trial_parts import (
+from hybridwatch.records.run import (
+    Answer,
     CallSite,
     Completion,
+    Curve,
     HostWork,
+    Phase,
+    Sample,
     StepPhase,
     near_tie_within,
 )

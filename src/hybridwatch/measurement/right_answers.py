@@ -25,11 +25,11 @@ from hybridwatch.measurement.load import TrialContext, run_prelude
 from hybridwatch.measurement.waves import drive_whole
 from hybridwatch.metrics import WRONG_ANSWERS
 from hybridwatch.records.fields import build_adapter
-from hybridwatch.records.run import Sample
-from hybridwatch.records.trial_parts import (
+from hybridwatch.records.run import (
     DIGITS,
     NEAR_TIE_FLOAT32,
     Completion,
+    Sample,
     near_tie_within,
     position_of_parting,
 )

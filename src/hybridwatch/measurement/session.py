@@ -38,8 +38,7 @@ from hybridwatch.measurement.plan import (
 from hybridwatch.measurement.session_request import Progress, SessionRequest, count_rounds
 from hybridwatch.measurement.testbed import harness_identity, probe_testbed
 from hybridwatch.records.fields import LONGEST_LOG, LONGEST_TEXT
-from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef
-from hybridwatch.records.role import side_names
+from hybridwatch.records.identity import EngineBuild, Expected, ScenarioRef, side_names
 from hybridwatch.records.run import STOPPED, Failure, Phase, Run, Trial
 from hybridwatch.scenarios.load import digest
 from hybridwatch.system.engine_log import find_root

@@ -29,7 +29,7 @@ from hybridwatch.measurement.completions import (
     parse_completion,
     without_tokens,
 )
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.run import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave, list_due_s
 
 COMPLETIONS: Final = "/v1/completions"

@@ -26,7 +26,7 @@ from hybridwatch.analysis.alert_timeline import Timeline, Transition
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import ExportError
 from hybridwatch.history.alerts import find_timelines
 from hybridwatch.pages.address import address

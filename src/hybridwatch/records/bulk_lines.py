@@ -26,8 +26,7 @@ from hybridwatch.records.fields import (
     build_adapter,
 )
 from hybridwatch.records.json_checks import check_json, check_keys, describe_first_in
-from hybridwatch.records.run import Answer, Trial
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.run import Answer, Completion, Trial
 
 _BLOCK: Final = 2**16
 """Bytes that are uncompressed at a time."""
@@ -165,7 +164,7 @@ def _add_line(
 def _lines(bulk: bytes) -> Iterator[bytes]:
     """Yield the lines one by one, so that only one is in memory: they may hold gigabytes."""
     line = bytearray()
-    for plain in _unzipped(bulk):
+    for plain in unzipped(bulk):
         *whole, begun = plain.split(b"\n")
         for end in whole:
             yield bytes(line + end)
@@ -177,7 +176,8 @@ def _lines(bulk: bytes) -> Iterator[bytes]:
         yield bytes(line)
 
 
-def _unzipped(bulk: bytes) -> Iterator[bytes]:
+def unzipped(bulk: bytes) -> Iterator[bytes]:
+    """Uncompress piece by piece, as far as it may be large; ``ValueError`` or ``zlib.error``."""
     unzip = zlib.decompressobj(wbits=31)
     size = 0
     for start in range(0, len(bulk), _BLOCK):

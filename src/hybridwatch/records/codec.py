@@ -43,8 +43,7 @@ from hybridwatch.records.json_checks import (
     describe_first_in,
     shown,
 )
-from hybridwatch.records.run import Answer, Run
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.run import Answer, Completion, Run
 
 SCHEMA_VERSION: Final = 2
 """What is written. Version 1, which is read as well, has no digest."""

@@ -150,9 +150,7 @@ Watts: TypeAlias = Annotated[float, Field(ge=0, le=_WATTS)]
 Celsius: TypeAlias = Annotated[float, Field(ge=_ABSOLUTE_ZERO, le=_CELSIUS)]
 Value: TypeAlias = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Values: TypeAlias = Annotated[
-    tuple[Value, ...],
-    Field(max_length=MOST_VALUES, fail_fast=True),
-    AfterValidator(_not_tiny),
+    tuple[Value, ...], Field(max_length=MOST_VALUES, fail_fast=True), AfterValidator(_not_tiny)
 ]
 Client: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(check_client)]
 

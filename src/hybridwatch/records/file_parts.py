@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import AliasPath, AwareDatetime, BaseModel, Field, ValidationError
 from pydantic_core import from_json
 
 from hybridwatch.errors import RecordError
@@ -139,23 +139,15 @@ class _BuildHead(BaseModel):
     line: str | None = None
 
 
-class _ScenarioHead(BaseModel):
-    id: str
-    version: int
-    digest: str
-
-
-class _TestbedHead(BaseModel):
-    id: str
-
-
 class Head(BaseModel):
-    """What a record is about; the names are those of the record's keys."""
+    """What a record is about."""
 
     id: str
     started_at: AwareDatetime
-    scenario: _ScenarioHead
-    testbed: _TestbedHead
+    scenario: str = Field(validation_alias=AliasPath("scenario", "id"))
+    version: int = Field(validation_alias=AliasPath("scenario", "version"))
+    digest: str = Field(validation_alias=AliasPath("scenario", "digest"))
+    testbed: str = Field(validation_alias=AliasPath("testbed", "id"))
     builds: list[_BuildHead] = Field(min_length=1, max_length=2)
 
 

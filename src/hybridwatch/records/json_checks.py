@@ -65,6 +65,13 @@ def describe_first(error: ValidationError) -> str:
     return _first_line(error.errors(include_url=False))
 
 
+def first_fault(error: ValidationError, expected: str = "") -> str:
+    """Say where the first finding is, what was ``expected``, and what pydantic says of it."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"])) or "file"
+    return f"{where}: {expected}{first['msg']}"
+
+
 def _first_line(found: Sequence[ErrorDetails]) -> str:
     """Give the first of pydantic's findings in one line; the others usually follow from it."""
     # What the other keys have to be hangs on the version.

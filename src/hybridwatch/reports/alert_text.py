@@ -22,7 +22,7 @@ from hybridwatch.analysis.wording.cause_text import (
     find_death,
     name_of_part,
 )
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.history.entry import Entry
 from hybridwatch.records.store import Broken
 from hybridwatch.reports.escape import last_lines, one_line

@@ -17,7 +17,7 @@ from hybridwatch.analysis.change_point import (
 )
 from hybridwatch.analysis.change_point.examine import ENOUGH_POINTS
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.formats.read.history_csv import WrittenSeries
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.escape import one_line

@@ -14,20 +14,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.compare import find_band
 from hybridwatch.analysis.pair import Blocks, build_pair
+from hybridwatch.analysis.power import level_of
 from hybridwatch.analysis.replay import Deviation, VerdictReplay
 from hybridwatch.analysis.run_noise import least_noise, start_noise
-from hybridwatch.analysis.sequential import level_of
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.subject import OneSide, Subject
 from hybridwatch.analysis.verdict import BY_START, ORDER, Comparison, Design, Report, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import describe_change, name_of, plural
+from hybridwatch.analysis.wording.numbers import describe_change, name_of, plural
 from hybridwatch.analysis.wording.report_json import REPORT_SCHEMA, to_json
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import one_line
-from hybridwatch.reports.reason_text import because, render_band
+from hybridwatch.reports.reason_text import because
 from hybridwatch.reports.table import STYLES, indented
 
 _RULES: Final[Mapping[str, str]] = {
@@ -188,7 +188,7 @@ def _parameters(
     if comparison.design is Design.EXACT:
         return
     shown = [
-        f"band of sameness {numbers.size(comparison, render_band(comparison))}",
+        f"band of sameness {numbers.size(comparison, find_band(comparison))}",
         f"bound of relevance {numbers.size(comparison, comparison.relevance)}",
     ]
     if comparison.noise is not None:

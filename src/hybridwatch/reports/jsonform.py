@@ -28,8 +28,7 @@ from hybridwatch.analysis.wording.report_json import (
     kept_at,
     utc_text,
 )
-from hybridwatch.records.identity import name_line
-from hybridwatch.records.role import name_role
+from hybridwatch.records.identity import name_line, name_role
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import Stored
 from hybridwatch.reports.alert_text import group_text

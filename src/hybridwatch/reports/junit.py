@@ -14,7 +14,7 @@ from hybridwatch.analysis.detection import KnownBad, complaints_about
 from hybridwatch.analysis.gate import consequence
 from hybridwatch.analysis.policy import Action, Policy
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
-from hybridwatch.analysis.wording.labels import name_of
+from hybridwatch.analysis.wording.numbers import name_of
 from hybridwatch.reports.escape import one_line
 from hybridwatch.reports.sentence import headline, write_line
 

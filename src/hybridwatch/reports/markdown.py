@@ -24,8 +24,8 @@ from hybridwatch.analysis.wording.cause_text import (
     find_death,
     name_of_part,
 )
-from hybridwatch.analysis.wording.labels import describe_change, format_centers, name_of, plural
-from hybridwatch.records.role import side_names
+from hybridwatch.analysis.wording.numbers import describe_change, format_centers, name_of, plural
+from hybridwatch.records.identity import side_names
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import as_code, as_item, escape, fenced, fenced_lines, in_html
 from hybridwatch.reports.reason_text import tradeoff_lines

@@ -17,7 +17,7 @@ from hybridwatch.analysis.growth import growth_lines
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import ORDER, Comparison, Report, Side, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_text
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import Page, TextPart, cut_page, escape, fenced, in_html, one_line
 from hybridwatch.reports.markdown import (

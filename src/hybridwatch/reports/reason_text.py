@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from hybridwatch.analysis.change_review import Blindness, GatedComparison
-from hybridwatch.analysis.compare import COUNT_BAND
+from hybridwatch.analysis.compare import find_band
 from hybridwatch.analysis.power import ENOUGH
 from hybridwatch.analysis.verdict import (
     Comparison,
@@ -17,7 +17,7 @@ from hybridwatch.analysis.verdict import (
     Verdict,
 )
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
+from hybridwatch.analysis.wording.numbers import MOST_TRIALS, WORTHWHILE_TRIALS, name_of, plural
 from hybridwatch.metrics import Kind
 from hybridwatch.records.run import Clock
 
@@ -195,7 +195,7 @@ def _sameness(comparison: Comparison, level: float) -> str:
     if comparison.equivalence_p is None:
         return "sameness could not be tested"
     where = "inside" if comparison.equivalence_p < level else "not shown to lie inside"
-    margin = numbers.size(comparison, render_band(comparison))
+    margin = numbers.size(comparison, find_band(comparison))
     return f"equivalence p {against(comparison.equivalence_p, level)}, {where} the band of {margin}"
 
 
@@ -206,11 +206,6 @@ def _direction(comparison: Comparison) -> str:
     worse = comparison.metric.better.is_worse(comparison.effect or new - old)
     is_bad = worse or comparison.verdict is Verdict.REGRESSION
     return f"in the {'bad' if is_bad else 'good'} direction"
-
-
-def render_band(comparison: Comparison) -> float:
-    """Give the half-width of the band in which two sides count as the same."""
-    return comparison.metric.margin or COUNT_BAND
 
 
 def tradeoff_lines(found: Tradeoff) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field
 
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import RecordError
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.store.files import JournalEntry, read_entries
@@ -326,7 +326,10 @@ def _reasons(card: Card) -> Iterator[str]:
     numbered = enumerate(card.reasons, start=1)
     lines = [f"{at}. {render_reason(one)}" for at, one in numbered if at in used]
     yield "\n".join(lines) or "Nothing is broken."
-    missing = [f"{_place(cell)}: {', '.join(faults)}" for cell, faults in card.unexplained()]
+    missing = [
+        f"{cell.scenario} on {render_column(cell.key[1:])}: {', '.join(faults)}"
+        for cell, faults in card.unexplained()
+    ]
     if missing:
         yield "\n".join(["Not explained:", "", *map(as_item, missing)])
 
@@ -339,10 +342,6 @@ def _absent(card: Card) -> Iterator[str]:
         alike.setdefault(tuple(dict.fromkeys(needs)), []).append(one)
     lines = (f"{', '.join(named)}: {', '.join(needs)}" for needs, named in alike.items() if needs)
     yield "\n".join(map(as_item, lines)) or "Nothing."
-
-
-def _place(cell: ReleaseCell) -> str:
-    return f"{cell.scenario} on {render_column(cell.key[1:])}"
 
 
 def _need(cell: ReleaseCell) -> str:

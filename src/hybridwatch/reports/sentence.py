@@ -16,8 +16,7 @@ from hybridwatch.analysis.gate import (
     is_worse_between_unknown_runs,
     stands,
 )
-from hybridwatch.analysis.power import ENOUGH
-from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.power import ENOUGH, level_of
 from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import (
     Attribution,
@@ -30,7 +29,7 @@ from hybridwatch.analysis.verdict import (
 )
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.analysis.wording.labels import (
+from hybridwatch.analysis.wording.numbers import (
     MOST_TRIALS,
     WORTHWHILE_TRIALS,
     describe_change,
@@ -40,7 +39,7 @@ from hybridwatch.analysis.wording.labels import (
 )
 from hybridwatch.history.entry import Entry
 from hybridwatch.metrics import Kind, Metric
-from hybridwatch.records.identity import lasting_label
+from hybridwatch.records.identity import EngineBuild, lasting_label
 from hybridwatch.records.run import InterimAnalyses, Phase
 
 if TYPE_CHECKING:
@@ -230,9 +229,7 @@ def place_to_repeat(reports: Iterable[Report]) -> str:
 def repeat_command(report: Report, trials: int = 0) -> str:
     """Give the command that measures both builds again; 0 trials for ``recommend_trials``."""
     trials = trials or recommend_trials(report.comparisons)
-    words = ["hybridwatch", "run", report.scenario.id]
-    for side in (report.baseline, report.contender):
-        words += ["--build", lasting_label(side.build)]
+    words = _run_words(report.scenario.id, report.baseline.build, report.contender.build)
     if {find_phase(comparison.metric) for comparison in report.comparisons} == {Phase.DUET}:
         words += ["--phases", Phase.DUET.value]
     if trials:
@@ -320,10 +317,12 @@ def render_repeat_command(entry: Entry) -> str:
     """Give the command that measures the same again, quoted for a shell."""
     if entry.report is not None:
         return repeat_command(entry.report)
-    words = ["hybridwatch", "run", entry.run.scenario.id]
-    for build in entry.run.builds:
-        words += ["--build", lasting_label(build)]
-    return shlex.join(words)
+    return shlex.join(_run_words(entry.run.scenario.id, *entry.run.builds))
+
+
+def _run_words(scenario: str, *builds: EngineBuild) -> list[str]:
+    named = [word for build in builds for word in ("--build", lasting_label(build))]
+    return ["hybridwatch", "run", scenario, *named]
 
 
 def bugs_caught(controls: Collection["KnownBad | ControlRun"]) -> str:

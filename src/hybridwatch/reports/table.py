@@ -8,20 +8,19 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
-from hybridwatch.analysis.subject import Subject, list_subjects
+from hybridwatch.analysis.subject import OneSide, Subject, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Report, Summary, Verdict, find_line_verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import deaths_in
-from hybridwatch.analysis.wording.labels import (
+from hybridwatch.analysis.wording.numbers import (
     describe_basis,
     describe_change,
     format_centers,
     name_of,
     plural,
 )
-from hybridwatch.records.role import side_names
+from hybridwatch.records.identity import side_names
 from hybridwatch.records.run import Run
 from hybridwatch.reports import sentence
 from hybridwatch.reports.escape import last_lines, one_line

@@ -12,7 +12,7 @@ from enum import Enum
 from statistics import quantiles
 from typing import Final, NamedTuple
 
-from hybridwatch.records.trial_parts import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
+from hybridwatch.records.run import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
 from hybridwatch.server_check.answer import Answer
 
 MOST: Final = 0.5

@@ -1,4 +1,4 @@
-"""A process group of ours: guarded, logged, and ended without remains; what families worked."""
+"""A process group of ours: guarded, logged, ended without remains; what families work and hold."""
 
 import ctypes
 import os
@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -37,11 +38,14 @@ def processor_seconds(pid: int) -> float:
     have ended are counted by their parents, in ticks.
     """
     try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
+        return sum(map(_read_seconds, _family(pid)))
     except psutil.Error:  # it has ended
         return 0.0
-    return sum(map(_read_seconds, family))
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
 
 
 def _read_seconds(process: psutil.Process) -> float:
@@ -136,9 +140,9 @@ class GuardedProcess:
         """The first exception in the log and its place, in one line; empty when there is none."""
         return first_cause(self._logged()) or ""
 
-    def log_excerpt(self, lines: int = TAIL_LINES) -> str:
+    def log_excerpt(self) -> str:
         """The last lines of the log, behind the first exception where that is further up."""
-        return excerpt(self._logged(), lines)
+        return excerpt(self._logged(), TAIL_LINES)
 
     def _logged(self) -> str:
         try:
@@ -205,3 +209,55 @@ class ConversingProcess:
             with suppress(BrokenPipeError):
                 stream.close()
         self._process.stop()
+
+
+_PROC: Final = Path("/proc")
+_KIB: Final = 1024
+_COUNTED: Final = ("Pss_Anon", "Pss_Shmem")
+_FORGET_PEAK: Final = "5"
+"""What ``/proc/PID/clear_refs`` takes to set the highest resident size to the present one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMemory:
+    """Bytes of a family of processes, now and at peaks, which need not be at the same time.
+
+    Counted are anonymous and shared memory, each page once however many of the processes have it
+    (``Pss_Anon`` and ``Pss_Shmem`` of ``/proc/PID/smaps_rollup``). Pages of files are left out: the
+    libraries of an engine are gigabytes, which another engine on the machine shares or does not.
+    """
+
+    resident: int
+    peak: int
+
+
+def read_memory(pid: int) -> ProcessMemory | None:
+    """Read what a process and its descendants hold; ``None`` where one of them cannot be read."""
+    resident = beyond = 0
+    try:
+        for one in _family(pid):
+            folder = _PROC / str(one.pid)
+            rollup, status = (_read_sizes(folder / name) for name in ("smaps_rollup", "status"))
+            resident += sum(rollup[key] for key in _COUNTED)
+            beyond += max(0, status["VmHWM"] - status["VmRSS"])
+    except (psutil.Error, OSError, KeyError):  # it has ended, or this kernel does not report it
+        return None
+    return ProcessMemory(resident, resident + beyond)
+
+
+def forget_peak(pid: int) -> None:
+    """Let the peaks of a process and its descendants begin again, where the kernel can."""
+    try:
+        for one in _family(pid):
+            (_PROC / str(one.pid) / "clear_refs").write_text(_FORGET_PEAK)
+    except (psutil.Error, OSError):
+        return
+
+
+def _read_sizes(file: Path) -> Mapping[str, int]:
+    found = {}
+    for line in file.read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if rest.endswith(" kB"):
+            found[name] = int(rest.split()[0]) * _KIB
+    return found

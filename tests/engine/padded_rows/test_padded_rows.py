@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from hybridwatch.analysis.changed_tokens import tokens_across
-from hybridwatch.analysis.one_side import list_sides
 from hybridwatch.analysis.signed_rank import BlockRow, flip_p
+from hybridwatch.analysis.subject import list_sides
 from hybridwatch.engines.builds import parse_label
 from hybridwatch.engines.server import EngineServer
 from hybridwatch.errors import BuildError

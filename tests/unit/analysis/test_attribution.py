@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.attribution import Parts, attribute
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Attribution, Verdict
 from hybridwatch.metrics import EXPLAINING
 from hybridwatch.records.run import Phase, Run

@@ -9,16 +9,16 @@ from hybridwatch.analysis.cause import Area, causes_in
 from hybridwatch.analysis.changed_tokens import compute_bound
 from hybridwatch.analysis.detection import Detection, find_known_bad
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.subject import OneSide, list_sides
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.metrics import CHANGED_TOKENS, WRONG_ANSWERS
-from hybridwatch.records.run import Failure
-from hybridwatch.records.trial_parts import (
+from hybridwatch.records.run import (
     NEAR_TIE_FLOAT32,
     NEAR_TIE_HALF,
     NEAR_TIE_ONE_ARITHMETIC,
+    Failure,
 )
 from hybridwatch.reports.reason_text import because
 from tests.builders import (

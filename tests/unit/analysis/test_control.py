@@ -17,8 +17,8 @@ from hybridwatch.analysis.detection import (
     find_known_bad,
     is_control,
 )
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.metrics import WRONG_TOKENS
 from hybridwatch.records.identity import FixState

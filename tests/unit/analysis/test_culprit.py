@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hybridwatch.analysis.difference import commits_between, culprit_between, find_commits
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.records.identity import EngineBuild, FixState
 from tests.builders import TESTBED, a_build, a_run
 

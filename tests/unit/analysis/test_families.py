@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.gate import gate, gate_all
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Family, Report, Verdict
 from hybridwatch.metrics import find_metric
 from hybridwatch.reports.sentence import notes, rules, unsure

@@ -9,9 +9,9 @@ import pytest
 
 from hybridwatch.analysis.change_review import Absent, ChangeReview, Conclusion
 from hybridwatch.analysis.gate import LUCK, consequence, gate, gate_all
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule, covers
 from hybridwatch.analysis.report import EXPECTED, Terms, build_report, report_alone, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import find_metric

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.machine_state import machine_doubts
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.records.run import GpuState, MachineState, Phase, Run, Sample, Trial
 from tests.builders import STARTED, a_run

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.median_interval import change_between
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.rank import change_between
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, noise_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Interval, Verdict
 from hybridwatch.reports.reason_text import because
 from tests.builders import an_asv_side

@@ -3,9 +3,8 @@
 import pytest
 
 from hybridwatch.analysis.cause import Area, causes_in
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
-from hybridwatch.analysis.subject import MEMORY_SUBJECTS
+from hybridwatch.analysis.subject import MEMORY_SUBJECTS, OneSide
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.metrics import Kind, find_metric
 from tests.builders import a_run

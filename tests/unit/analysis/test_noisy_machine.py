@@ -9,9 +9,9 @@ import pytest
 from hybridwatch.analysis import judge
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.machine_state import blocks_missing
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report, report_between
 from hybridwatch.analysis.signed_rank import flip_p
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.run import MachineState, Run

@@ -13,11 +13,10 @@ import pytest
 
 from hybridwatch.analysis import rank
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.pair import _REDUCERS, build_pair
 from hybridwatch.analysis.policy import Policy, Rule
 from hybridwatch.analysis.report import Terms, build_report, report_between
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.subject import OneSide, Subject, list_sides
 from hybridwatch.analysis.verdict import Comparison, Design, Verdict
 from hybridwatch.metrics import find_metric
 from hybridwatch.records.run import Failure, Run

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import broken_expectations, build_report, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Design, Report, Verdict
 from hybridwatch.errors import ComparisonError
 from hybridwatch.records.identity import FixState, Harness

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from hybridwatch.analysis import crossing, judge, rank, replay, run_noise, signed_rank
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.replay import (
     ABSENT,
     Deviation,
@@ -26,12 +25,12 @@ from hybridwatch.analysis.replay import (
 )
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import noise_between
-from hybridwatch.analysis.subject import MEMORY_SUBJECTS
+from hybridwatch.analysis.subject import MEMORY_SUBJECTS, OneSide
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import to_json
 from hybridwatch.errors import ComparisonError
 from hybridwatch.metrics import METRICS, SEND_LATENESS, SLO_REQUEST_RATE, START_METRICS
-from hybridwatch.records import trial_parts as completion
+from hybridwatch.records import run as completion
 from hybridwatch.records.run import Run
 from hybridwatch.records.store import list_records, read_run
 from tests.builders import (

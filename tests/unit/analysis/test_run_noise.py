@@ -6,9 +6,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, learned_noise, noise_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Metric, find_metric
 from hybridwatch.records.run import Run

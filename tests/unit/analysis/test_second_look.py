@@ -8,9 +8,9 @@ import pytest
 
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, FIRST_LEVEL
-from hybridwatch.analysis.one_side import list_sides, split_looks
 from hybridwatch.analysis.policy import Action, Policy, Rule
 from hybridwatch.analysis.report import Terms, build_report, find_reason, report_between
+from hybridwatch.analysis.subject import list_sides, split_looks
 from hybridwatch.analysis.verdict import Comparison, Report, Verdict
 from hybridwatch.records.run import Failure, MachineState, Phase, Run
 from tests.builders import Trials, a_comparison, noisy, with_failures

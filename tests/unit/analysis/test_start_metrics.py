@@ -7,9 +7,8 @@ from itertools import count
 import pytest
 
 from hybridwatch.analysis.cause import Area, causes_in
-from hybridwatch.analysis.one_side import OneSide, list_sides
 from hybridwatch.analysis.report import build_report, report_between
-from hybridwatch.analysis.subject import list_subjects
+from hybridwatch.analysis.subject import OneSide, list_sides, list_subjects
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
 from hybridwatch.metrics import START_METRICS

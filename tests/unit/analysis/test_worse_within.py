@@ -10,10 +10,10 @@ from hybridwatch.analysis import judge
 from hybridwatch.analysis.cause import causes_in
 from hybridwatch.analysis.change_review import ChangeReview, Conclusion
 from hybridwatch.analysis.gate import gate
-from hybridwatch.analysis.one_side import list_sides
 from hybridwatch.analysis.paired_proportion import Pairs, equivalence_p, mcnemar_p
 from hybridwatch.analysis.policy import STRICT, Action, Policy, Rule
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.subject import list_sides
 from hybridwatch.analysis.verdict import ORDER, Comparison, Report, Verdict
 from hybridwatch.records.run import Run
 from hybridwatch.reports.sentence import MARKS, headline, unsure

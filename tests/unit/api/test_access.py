@@ -150,8 +150,8 @@ def test_what_is_no_token_is_not_made(results, name, scopes, expires_at, said) -
 
 def test_the_description_says_which_scope_each_question_needs() -> None:
     needed = {"token": ["read"]}
-    for is_open, wanted in ((True, [needed, {}]), (False, [needed])):
-        found = describe({Scope.READ: is_open}.__getitem__)
+    for need_one, wanted in ((False, [needed, {}]), (True, [needed])):
+        found = describe(reads_need_one=need_one)
         reads = [path["get"] for path in found["paths"].values() if "get" in path]
         assert {tuple(map(str, one["security"])) for one in reads} == {tuple(map(str, wanted))}
         assert found["components"]["securitySchemes"]["token"]["scheme"] == "bearer"

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import Terms, build_report, find_reason, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, learned_noise
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.metrics import CURVE_AREA
 from hybridwatch.records.run import Run

@@ -8,8 +8,8 @@ import pytest
 
 from hybridwatch.analysis.change_review import ChangeReview
 from hybridwatch.analysis.policy import AlertBisect, Policy
-from hybridwatch.cli import alert_bisects
-from hybridwatch.cli.alert_bisects import bisect_alerts
+from hybridwatch.cli import nightly
+from hybridwatch.cli.nightly import bisect_alerts
 from hybridwatch.database.queries import open_index
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.newest_runs import findings_for
@@ -131,7 +131,7 @@ class Searches:
 @pytest.fixture
 def searches(monkeypatch) -> Searches:
     made = Searches()
-    monkeypatch.setattr(alert_bisects, "search", made.search)
+    monkeypatch.setattr(nightly, "search", made.search)
     return made
 
 

@@ -143,7 +143,7 @@ def test_a_file_and_a_folder_that_are_not_there_are_named(own_home, file, tmp_pa
     answer = run_verb("notify", "--dry-run", status=2)
     assert f"{own_home / 'notify.toml'}: cannot be read" in answer.stderr
     words = ["notify", str(file), "--results", str(tmp_path / "nothing")]
-    assert "nothing: expected a results folder, found none" in run_verb(*words, status=2).stderr
+    assert "nothing: no such folder" in run_verb(*words, status=2).stderr
 
 
 def test_the_policy_decides_what_is_reported(call, tmp_path, services) -> None:

@@ -12,8 +12,8 @@ import pynvml
 import pytest
 from click.testing import Result
 
+from hybridwatch.analysis.power import is_decided, level_of, schedule
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.sequential import is_decided, level_of, schedule
 from hybridwatch.cli import run as verb
 from hybridwatch.engines.builds import on_line
 from hybridwatch.errors import BuildError, EngineError, MeasurementError, ScenarioError

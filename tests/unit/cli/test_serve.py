@@ -55,7 +55,7 @@ def test_reading_needs_a_token_where_it_is_wanted_or_others_reach_it(tmp_path, w
 
 def test_it_needs_a_folder_and_to_be_told_what_to_serve(tmp_path: Path) -> None:
     nowhere = run_verb("serve", "--api", "--results", tmp_path / "none", status=2)
-    assert "expected a folder of records" in nowhere.output
+    assert "none: no such folder" in nowhere.output
     assert "--api" in run_verb("serve", "--results", tmp_path, status=2).output
 
 

@@ -84,7 +84,7 @@ def _strings(found: Any) -> list[str]:
 def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a text goes as it is wherever it was made visible."""
     for name in (
-        "system.console_text",
+        "cli.terminal",
         "cli.main",
         "reports.escape",
         "pages.html",

@@ -1,5 +1,6 @@
 """One of two who act on the same alerts at the same moment; started by ``test_database``."""
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from hybridwatch.analysis.alert_decisions import TriageConflict
 from hybridwatch.analysis.alerts import Alert
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.database.decisions import Triage, open_triage
+from hybridwatch.database.decisions import TRIAGE_VARIABLE, Triage, open_triage
 from tests.unit.analysis.alerts.builders import QUESTION, acknowledge, build_alerts, nights, noon
 
 
@@ -38,7 +39,8 @@ def say(line: str) -> None:
 
 
 def main(place: str, name: str, rounds: int, planted: bool) -> None:
-    with open_triage(Path(), place) as triage:
+    os.environ[TRIAGE_VARIABLE] = place
+    with open_triage(Path()) as triage:
         for number in range(rounds):
             alert = look(triage, f"round-{number}")
             say("ready")

@@ -21,9 +21,15 @@ from hybridwatch.analysis.alert_timeline import JudgedMetric
 from hybridwatch.analysis.alerts import Status
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.database import connection
-from hybridwatch.database.connection import DATABASE_FILE, Database, file_url, parsed
-from hybridwatch.database.decisions import EARLIER_FILE, open_triage
-from hybridwatch.database.migration import NEWEST, migrate
+from hybridwatch.database.connection import (
+    DATABASE_FILE,
+    NEWEST,
+    Database,
+    file_url,
+    migrate,
+    parsed,
+)
+from hybridwatch.database.decisions import EARLIER_FILE, TRIAGE_VARIABLE, open_triage
 from hybridwatch.errors import TriageError
 from tests.unit.analysis.alerts.builders import (
     QUESTION,
@@ -176,10 +182,13 @@ def race(place: str, rounds: int, *planted: str) -> list[list[str]]:
     return outcomes
 
 
-def test_two_processes_at_once_one_wins_and_the_other_is_reported(place, tmp_path) -> None:
+def test_two_processes_at_once_one_wins_and_the_other_is_reported(
+    place, tmp_path, monkeypatch
+) -> None:
     right = (["won", "told of Ann"], ["told of Bob", "won"])
     assert [outcome for outcome in race(place, 10) if outcome not in right] == []
-    with open_triage(tmp_path, place) as triage:
+    monkeypatch.setenv(TRIAGE_VARIABLE, place)
+    with open_triage(tmp_path) as triage:
         kept = [decisions.version for decisions in triage.decisions().values()]
     assert kept == [1] * 10
 
@@ -302,9 +311,10 @@ def test_a_file_that_is_no_database_is_named(tmp_path) -> None:
         "sqlite://host/x",
     ],
 )
-def test_another_url_is_refused_without_repeating_it(tmp_path, told) -> None:
-    with pytest.raises(TriageError, match=r"^HYBRIDWATCH_TRIAGE or --triage: expected ") as error:
-        open_triage(tmp_path, told)
+def test_another_url_is_refused_without_repeating_it(tmp_path, monkeypatch, told) -> None:
+    monkeypatch.setenv(TRIAGE_VARIABLE, told)
+    with pytest.raises(TriageError, match=r"^HYBRIDWATCH_TRIAGE: expected ") as error:
+        open_triage(tmp_path)
     assert SECRET not in everything(error.value)
 
 
@@ -316,10 +326,12 @@ def test_another_url_is_refused_without_repeating_it(tmp_path, told) -> None:
         f"postgresql://me@127.0.0.1:1/x?sslpassword={SECRET}",
     ],
 )
-def test_no_password_is_in_an_error(tmp_path, told) -> None:
+def test_no_password_is_in_an_error(tmp_path, monkeypatch, told) -> None:
+    monkeypatch.setenv(TRIAGE_VARIABLE, told)
+
     # Without the driver this is about another error, which may not tell it either.
     def reach() -> None:
-        with open_triage(tmp_path, told) as triage:
+        with open_triage(tmp_path) as triage:
             assert SECRET not in repr(vars(triage)["name"])
             triage.decisions()
 
@@ -336,7 +348,7 @@ def test_a_database_that_repeats_a_password_is_cut_short(tmp_path, monkeypatch) 
 
     (tmp_path / DATABASE_FILE).touch()
     fault = OperationalError("SELECT 1", {}, Exception(f"no entry\nfor {SECRET}"))
-    monkeypatch.setattr("hybridwatch.database.migration.check_known", Mock(side_effect=fault))
+    monkeypatch.setattr("hybridwatch.database.connection.check_known", Mock(side_effect=fault))
     assert lines().endswith(f": no entry for {SECRET}")  # planted: nobody knows that it is one
     monkeypatch.setattr(connection, "find_secrets", lambda _: (SECRET,))
     assert lines().endswith(": no entry for ***")
@@ -344,10 +356,11 @@ def test_a_database_that_repeats_a_password_is_cut_short(tmp_path, monkeypatch) 
 
 def test_a_missing_driver_is_named_with_its_remedy(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.setenv(TRIAGE_VARIABLE, f"postgresql://me:{SECRET}@localhost/x")
     with pytest.raises(
         TriageError, match=r"//me:\*\*\*@localhost/x: .* pip install 'psycopg"
     ) as error:
-        open_triage(tmp_path, f"postgresql://me:{SECRET}@localhost/x")
+        open_triage(tmp_path)
     assert SECRET not in everything(error.value)
 
 

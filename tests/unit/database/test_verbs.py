@@ -128,7 +128,7 @@ def test_index_that_cannot_be_kept_is_said(tmp_path):
 
 def test_folder_that_is_none_is_a_wrong_call(tmp_path):
     answer = ask_index("--results", str(tmp_path / "none"), status=2)
-    assert "expected a folder of records" in answer.output
+    assert "none: no such folder" in answer.output
 
 
 def test_no_other_file_is_opened(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from hybridwatch.measurement.completions import prompt_digest, without_tokens
-from hybridwatch.records.trial_parts import CloseCall, Completion
+from hybridwatch.records.run import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 from hybridwatch_lab.fuzz.engine_target import Judge, Played, first_tokens
 

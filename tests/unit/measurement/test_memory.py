@@ -18,8 +18,8 @@ from hybridwatch.measurement.memory import (
 from hybridwatch.metrics import CAPACITY_METRICS
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from hybridwatch.scenarios.load import load_scenario
+from hybridwatch.system.guarded import ProcessMemory
 from hybridwatch.system.home import home
-from hybridwatch.system.process_memory import ProcessMemory
 from tests.unit.measurement.fake_engines import behind_server
 from tests.unit.measurement.test_by_steps import SteppingEngine, handler_of
 

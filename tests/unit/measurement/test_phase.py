@@ -21,8 +21,7 @@ from hybridwatch.measurement.phase import (
     samples_of_waits,
 )
 from hybridwatch.metrics import Direction, Kind, find_metric
-from hybridwatch.records.run import Phase, Sample
-from hybridwatch.records.trial_parts import CallSite, StepPhase
+from hybridwatch.records.run import CallSite, Phase, Sample, StepPhase
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from tests.builders import said
 

@@ -8,8 +8,7 @@ import pytest
 from hybridwatch.measurement.completions import prompt_digest
 from hybridwatch.measurement.right_answers import checked, find_path, list_trials, load
 from hybridwatch.metrics import WRONG_ANSWERS
-from hybridwatch.records.run import Sample
-from hybridwatch.records.trial_parts import NEAR_TIE_FLOAT32
+from hybridwatch.records.run import NEAR_TIE_FLOAT32, Sample
 from hybridwatch.scenarios.load import load_scenario
 from hybridwatch.system.home import home
 

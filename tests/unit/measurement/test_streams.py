@@ -16,7 +16,7 @@ from hybridwatch.measurement.completions import (
     with_streams,
 )
 from hybridwatch.measurement.waves import drive_replies, drive_whole
-from hybridwatch.records.trial_parts import CloseCall, Completion
+from hybridwatch.records.run import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from hybridwatch.scenarios.sampling import SamplingParams, StructuredOutputs
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server

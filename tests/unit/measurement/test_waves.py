@@ -11,7 +11,7 @@ import pytest
 from hybridwatch.errors import EngineError
 from hybridwatch.measurement import waves
 from hybridwatch.measurement.waves import drive, drive_whole
-from hybridwatch.records.trial_parts import CloseCall, Completion
+from hybridwatch.records.run import CloseCall, Completion
 from hybridwatch.scenarios.expansion import PlannedRequest, PlannedWave
 from hybridwatch.scenarios.sampling import SamplingParams, StructuredOutputs
 from tests.unit.measurement.fake_engines import JsonHandler, behind_server

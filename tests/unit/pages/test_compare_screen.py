@@ -10,7 +10,7 @@ import pytest
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import name_of
+from hybridwatch.analysis.wording.numbers import name_of
 from hybridwatch.cli.compare import compare_command as command
 from hybridwatch.database.queries import open_index
 from hybridwatch.metrics import Kind

@@ -19,7 +19,7 @@ from hybridwatch.database.queries import open_index
 from hybridwatch.errors import ExportError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import list_controls
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import write_run
 from hybridwatch.scenarios.load import load_scenario

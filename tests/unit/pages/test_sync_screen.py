@@ -19,9 +19,8 @@ from hybridwatch.pages.document import (
 )
 from hybridwatch.pages.html import csv_of_table
 from hybridwatch.pages.screens import ScreenSource, open_view
-from hybridwatch.records.run import Phase, Run
+from hybridwatch.records.run import CallSite, HostWork, Phase, Run, StepPhase
 from hybridwatch.records.store import read_run, write_run
-from hybridwatch.records.trial_parts import CallSite, HostWork, StepPhase
 from tests.dashboard.parity import words_of
 from tests.store_builders import STARTED, TESTBED, Plan, records_of_two_sides, run, scenario
 from tests.unit.pages.suite_stores import choices, of_kind, one_side

@@ -15,7 +15,10 @@ from hybridwatch.errors import RecordError
 from hybridwatch.records.codec import SCHEMA_VERSION, decode, encode
 from hybridwatch.records.file_parts import render_sealed
 from hybridwatch.records.run import (
+    CLOSE,
     Answer,
+    CloseCall,
+    Completion,
     Failure,
     GpuState,
     InterimAnalyses,
@@ -25,7 +28,6 @@ from hybridwatch.records.run import (
     Sample,
     Trial,
 )
-from hybridwatch.records.trial_parts import CLOSE, CloseCall, Completion
 from tests.store_builders import REGRESSED, STARTED, Plan, run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "record"

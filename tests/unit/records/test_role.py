@@ -4,8 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from hybridwatch.records.identity import FixState
-from hybridwatch.records.role import LONGEST, Role, is_known_bad, lost_fixes, name_role, side_names
+from hybridwatch.records.identity import (
+    LONGEST,
+    FixState,
+    Role,
+    is_known_bad,
+    lost_fixes,
+    name_role,
+    side_names,
+)
 from hybridwatch.scenarios.fixes import FIXES
 from tests.builders import BASELINE, CONTENDER, a_build
 

@@ -15,8 +15,7 @@ from hybridwatch.records.readings import (
     find_place,
     list_places,
 )
-from hybridwatch.records.run import Curve, Phase, Point, Sample
-from hybridwatch.records.trial_parts import CallSite, HostWork, StepPhase
+from hybridwatch.records.run import CallSite, Curve, HostWork, Phase, Point, Sample, StepPhase
 from tests.store_builders import run
 from tests.unit.records.test_codec import SMALL
 

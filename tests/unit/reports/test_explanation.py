@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from hybridwatch.analysis.judge import judge_together
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.replay import Deviation, VerdictReplay, list_parameters
 from hybridwatch.analysis.report import Terms, build_report, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.report_json import ReportAnswer, comparison_to_json
 from hybridwatch.reports.explanation import (

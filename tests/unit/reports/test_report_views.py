@@ -13,7 +13,7 @@ from rich.console import Console
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.verdict import Attribution, Factor, Interval, Report, Summary, Verdict
-from hybridwatch.analysis.wording.labels import (
+from hybridwatch.analysis.wording.numbers import (
     PAIRED,
     describe_basis,
     describe_change,

@@ -7,7 +7,7 @@ import pytest
 from hybridwatch.cli import main
 from hybridwatch.cli.main import OF_LAB, VERBS, verbs
 from hybridwatch.errors import HybridwatchError
-from hybridwatch.system.extensions import loaded
+from hybridwatch.system.home import loaded
 from tests.command_line import run_verb
 
 CODE = """

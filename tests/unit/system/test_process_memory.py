@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybridwatch.system.process_memory import forget_peak, read_memory
+from hybridwatch.system.guarded import forget_peak, read_memory
 
 MIB = 2**20
 PARENT = """

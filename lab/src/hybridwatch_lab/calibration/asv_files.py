@@ -16,9 +16,9 @@ from asv_runner.statistics import compute_stats
 from numpy.random import Generator
 
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE
-from hybridwatch.analysis.median_interval import change_between
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.rank import change_between
 from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Interval, Report, Verdict
 from hybridwatch.records.run import KEPT_CONFIDENCE, Run, Sample
 from hybridwatch_lab.calibration import figure

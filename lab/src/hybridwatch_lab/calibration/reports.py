@@ -17,10 +17,10 @@ from numpy.random import Generator
 from hybridwatch.analysis import rank, signed_rank
 from hybridwatch.analysis.gate import gate
 from hybridwatch.analysis.judge import FALSE_DISCOVERY_RATE, judge_together
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import Blocks
 from hybridwatch.analysis.report import Terms, build_report, report_between
 from hybridwatch.analysis.run_noise import FEWEST_RUNS, REACH, learned_noise
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import BY_START, Comparison, Report, Summary, Verdict
 from hybridwatch.metrics import Metric
 from hybridwatch.records.run import Run

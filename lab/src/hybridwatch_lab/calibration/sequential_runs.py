@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hybridwatch.analysis.sequential import is_decided, level_of, schedule
+from hybridwatch.analysis.power import is_decided, level_of, schedule
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.records.run import InterimAnalyses
 from hybridwatch_lab.calibration import figure

@@ -13,9 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
-from hybridwatch.analysis.subject import list_subjects
+from hybridwatch.analysis.subject import OneSide, list_subjects
 from hybridwatch.errors import HistoryError
 from hybridwatch.records.run import MachineState, Phase, Run, Sample, Trial
 from hybridwatch_lab.calibration.simulated import STARTED, build_run

@@ -8,10 +8,9 @@ import click
 from rich import box
 
 from hybridwatch.cli.options import examples
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, as_text
 from hybridwatch.errors import BuildError
 from hybridwatch.reports.stacked import StackedTable
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.releases.track import Tracked, newer_releases, track

@@ -7,14 +7,12 @@ from typing import Final
 import click
 
 from hybridwatch.analysis.control import ControlKind
-from hybridwatch.cli.options import examples, takes_results
+from hybridwatch.cli.options import examples, takes_results, write_file
 from hybridwatch.engines.builds import load_builds
-from hybridwatch.errors import ExportError
 from hybridwatch.records.store import read_run
 from hybridwatch.scenarios.fixes import CATALOGUE, FIX_PARTS
 from hybridwatch.scenarios.load import find
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch_lab.gpu.campaign.studies import costs_in
 from hybridwatch_lab.gpu.findings_analysis import (
@@ -96,11 +94,7 @@ def command(results: Path, out: Path | None) -> None:
     if out is None:
         click.echo(page, nl=False)
         return
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ExportError(f"{out}: cannot be written: {error.strerror or error}") from error
-    say(f"{out}: {len(page.encode())} bytes", err=True)
+    write_file(out, page.encode(), reported=True)
 
 
 def _out_of_reach(scenario: Scenario) -> Iterator[str]:

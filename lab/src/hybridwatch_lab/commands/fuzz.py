@@ -14,14 +14,14 @@ import click
 from hybridwatch.cli import completion
 from hybridwatch.cli.options import examples
 from hybridwatch.cli.subjects import chosen, takes_build
+from hybridwatch.cli.terminal import say
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import equipped_label, require_installed
 from hybridwatch.engines.fitting import find_checkpoint
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.measurement.testbed import make_ready
-from hybridwatch.records.trial_parts import near_tie_within
+from hybridwatch.records.run import near_tie_within
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 from hybridwatch_lab.fuzz.case import compute_space, render

@@ -12,7 +12,7 @@ from rich.table import Column
 
 from hybridwatch.cli.options import examples, takes_results
 from hybridwatch.cli.subjects import briefly, chosen, takes_build, takes_scenarios
-from hybridwatch.cli.terminal import Console
+from hybridwatch.cli.terminal import Console, as_text
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, require_installed
 from hybridwatch.errors import BuildError
@@ -21,7 +21,6 @@ from hybridwatch.reports.stacked import StackedTable
 from hybridwatch.scenarios.fixes import Half, Mutant
 from hybridwatch.scenarios.load import digest
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import as_text
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import require_wanted, stoppable
 from hybridwatch_lab.mutants.cover import cover_lines

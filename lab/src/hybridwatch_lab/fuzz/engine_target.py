@@ -17,7 +17,7 @@ from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.phase import CONTRACTS
 from hybridwatch.measurement.right_answers import NO_NUMBERS, error_in, read_answered
 from hybridwatch.measurement.waves import drive_whole
-from hybridwatch.records.trial_parts import Completion
+from hybridwatch.records.run import Completion
 from hybridwatch.scenarios.expansion import PlannedRequest
 from hybridwatch.scenarios.scenario import Scenario
 from hybridwatch.system.stopping import require_wanted

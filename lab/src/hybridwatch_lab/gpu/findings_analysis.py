@@ -11,12 +11,18 @@ from typing import Final
 
 from hybridwatch.analysis.control import Control, ControlKind, a_a_control, known_bad_control
 from hybridwatch.analysis.machine_state import machine_doubts
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
-from hybridwatch.analysis.subject import Subject, list_statistics
+from hybridwatch.analysis.subject import OneSide, Subject, list_statistics
 from hybridwatch.metrics import Kind, Metric, find_metric
-from hybridwatch.records.identity import EngineBuild, FixState, Testbed
-from hybridwatch.records.role import AT_WORK, Role, lost_fixes, name_role
+from hybridwatch.records.identity import (
+    AT_WORK,
+    EngineBuild,
+    FixState,
+    Role,
+    Testbed,
+    lost_fixes,
+    name_role,
+)
 from hybridwatch.records.run import Run
 from hybridwatch.scenarios.fixes import FIX_PARTS
 from hybridwatch.scenarios.load import digest

@@ -9,7 +9,7 @@ from typing import Final
 
 from hybridwatch.analysis.control import ControlKind
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import Testbed
 from hybridwatch.reports.escape import as_code, as_item, escape, render_table

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hybridwatch.analysis.control import ENGINE_DIED
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import broken_expectations, report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.metrics import Kind
 from hybridwatch.records.run import Run, Trial

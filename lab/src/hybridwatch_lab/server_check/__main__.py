@@ -11,13 +11,13 @@ import click
 
 from hybridwatch.cli.options import takes_results
 from hybridwatch.cli.subjects import chosen, takes_build, takes_scenarios
+from hybridwatch.cli.terminal import say
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import healthy_label, require_installed
 from hybridwatch.errors import BuildError, HybridwatchError
 from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch.scenarios.fixes import NO_FIX, start_fixes, variant_fixes
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import require_wanted, stoppable
 from hybridwatch_lab.mutants.faulty_engine import FaultyEngine

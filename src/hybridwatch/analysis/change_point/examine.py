@@ -81,10 +81,7 @@ class _Series:
 
 
 def examine(
-    values: npt.ArrayLike,
-    *,
-    kind: Kind | None = None,
-    spreads: npt.ArrayLike | None = None,
+    values: npt.ArrayLike, *, kind: Kind | None = None, spreads: npt.ArrayLike | None = None
 ) -> History:
     """Say all there is to say of a series: change points, drift and doubts.
 

@@ -13,7 +13,7 @@ from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.subject import find_phase
 from hybridwatch.analysis.verdict import Comparison, FailedTrial, Report, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import describe_basis, format_centers, plural
+from hybridwatch.analysis.wording.numbers import describe_basis, format_centers, plural
 from hybridwatch.metrics import Kind
 from hybridwatch.system.engine_log import find_root
 

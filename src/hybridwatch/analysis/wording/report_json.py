@@ -27,7 +27,7 @@ from pydantic import (
 
 from hybridwatch.analysis.cause import Area, causes_in
 from hybridwatch.analysis.policy import STRICT, Action, Policy
-from hybridwatch.analysis.sequential import level_of
+from hybridwatch.analysis.power import level_of
 from hybridwatch.analysis.verdict import Family, Report, SideCurve, Stretch, TokenChange, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence, find_death
 from hybridwatch.metrics import Direction, Kind

@@ -1,1 +1,1 @@
-"""What Alembic runs; ``database.migration`` starts it."""
+"""What Alembic runs; ``database.connection`` starts it."""

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from hybridwatch.database.migration import VERSIONS
+from hybridwatch.database.connection import VERSIONS
 
 context.configure(connection=context.config.attributes["connection"], version_table=VERSIONS)
 context.run_migrations()

@@ -21,7 +21,6 @@ from hybridwatch.formats.read import (
     inferencex,
     llmperf,
     lm_eval,
-    sglang,
     vllm_bench,
 )
 from hybridwatch.formats.read.agreement import check_record
@@ -36,7 +35,7 @@ from hybridwatch.records.codec import Encoded, decode_record
 from hybridwatch.records.fields import MOST_RECORD_BYTES
 from hybridwatch.records.file_parts import BULK_SUFFIX, build_stem
 from hybridwatch.records.run import Run
-from hybridwatch.system.extensions import loaded
+from hybridwatch.system.home import loaded
 
 _SHOWN: Final = 40
 _Test = Callable[[ForeignDocument], bool]
@@ -105,7 +104,7 @@ class Format:
 
 FORMATS: Final = (
     Format("asv", asv.is_results, asv.read_results),
-    Format("sglang", sglang.is_results, sglang.read_results),
+    Format("sglang", vllm_bench.is_sglang, vllm_bench.read_sglang),
     Format("vllm-bench-serve", vllm_bench.is_serve, vllm_bench.read_serve),
     Format("vllm-bench-throughput", vllm_bench.is_throughput, vllm_bench.read_throughput),
     Format("vllm-bench-latency", vllm_bench.is_latency, vllm_bench.read_latency),

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.run_noise import REMEMBERED, learned_noise
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,

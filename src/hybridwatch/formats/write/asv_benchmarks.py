@@ -21,10 +21,9 @@ from typing import Final
 import numpy as np
 
 from hybridwatch.analysis.machine_state import was_noisy_machine
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import summarize
 from hybridwatch.analysis.run_noise import REACH
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.subject import OneSide, Subject
 from hybridwatch.formats.read.asv import INVERSES
 from hybridwatch.metrics import Direction, Kind, Metric, Unit, find_metric
 from hybridwatch.scenarios.scenario import MIN_PERFORMANCE_TRIALS, Scenario

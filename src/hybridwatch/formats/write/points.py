@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
-from hybridwatch.analysis.subject import Subject, list_subjects
+from hybridwatch.analysis.subject import OneSide, Subject, list_subjects
 from hybridwatch.errors import ExportError
 from hybridwatch.formats.write.serving import find_model
 from hybridwatch.metrics import Direction

@@ -22,6 +22,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hybridwatch.analysis.wording.report_json import kept_at
 from hybridwatch.errors import GithubError, RecordError
 from hybridwatch.integrations.github.client import (
     GitHubClient,
@@ -46,6 +47,7 @@ from hybridwatch.integrations.github.our_comment import (
     read_comment,
     write_comment,
 )
+from hybridwatch.records.json_checks import first_fault
 from hybridwatch.records.store import read_file
 from hybridwatch.reports.pull_request import news_in
 
@@ -112,36 +114,17 @@ def _lines(inline: Token) -> Iterator[str]:
     yield line
 
 
-class _EventPart(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True)
-
-
-class _User(_EventPart):
-    id: _Number
-
-
-class _Comment(_EventPart):
-    id: _Number
-    body: str
-    user: _User
-
-
-class _Issue(_EventPart):
-    number: _Number
-    pull_request: dict[str, object] | None = None
-
-
-class _Repository(_EventPart):
-    full_name: str
-
-
-class CommentEvent(_EventPart):
+class CommentEvent(BaseModel):
     """GitHub's event of a comment, with its body as it was when it was made."""
 
+    model_config = ConfigDict(frozen=True, strict=True)
     action: str
-    comment: _Comment
-    issue: _Issue
-    repository: _Repository
+    comment: _Number = kept_at("comment.id")
+    body: str = kept_at("comment.body")
+    author: _Number = kept_at("comment.user.id")
+    issue: _Number = kept_at("issue.number")
+    pull_request: dict[str, object] | None = kept_at("issue.pull_request", default=None)
+    repository: str = kept_at("repository.full_name")
 
 
 def read_event(event: Path, repository: str) -> CommentEvent | None:
@@ -155,17 +138,14 @@ def read_event(event: Path, repository: str) -> CommentEvent | None:
     except (OSError, RecordError) as error:
         raise GithubError(f"{event}: cannot be read: {error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "file"
-        raise GithubError(
-            f"{event}: {where}: expected an event issue_comment: {first['msg']}"
-        ) from None
-    if found.repository.full_name.lower() != repository.lower():
+        fault = first_fault(error, "expected an event issue_comment: ")
+        raise GithubError(f"{event}: {fault}") from None
+    if found.repository.lower() != repository.lower():
         raise GithubError(
             f"{event}: repository.full_name: expected {repository}, "
-            f"found {found.repository.full_name[:100]!r}"
+            f"found {found.repository[:100]!r}"
         )
-    is_command = found.action == "created" and found.issue.pull_request is not None
+    is_command = found.action == "created" and found.pull_request is not None
     return found if is_command else None
 
 
@@ -181,7 +161,7 @@ def find_requester(
     access: RepositoryAccess, repository: str, claim: CommentEvent
 ) -> Requester | None:
     """Find the author of a command; ``None`` for a wrong claim, or without the right to write."""
-    client = GitHubClient(access, f"{repository}#{claim.issue.number}", _HINTS)
+    client = GitHubClient(access, f"{repository}#{claim.issue}", _HINTS)
     with client.errors("read a comment on"):
         try:
             comment = _comment(client, repository, claim)
@@ -193,24 +173,24 @@ def find_requester(
             return None
     with client.errors("read who may write to"):
         login = comment.user.login
-        if not _may_write(client, repository, login, claim.comment.user.id):
+        if not _may_write(client, repository, login, claim.author):
             return None
         return Requester(login, comment.created_at)
 
 
 def _comment(client: GitHubClient, repository: str, claim: CommentEvent) -> IssueComment:
     """Read the comment; PyGithub's own way begins at an issue, which is one request more."""
-    path = f"/repos/{repository}/issues/comments/{claim.comment.id}"
+    path = f"/repos/{repository}/issues/comments/{claim.comment}"
     headers, data = client.github.requester.requestJsonAndCheck("GET", path)
     return IssueComment(client.github.requester, headers, data)
 
 
 def _is_as_claimed(comment: IssueComment, claim: CommentEvent) -> bool:
     return (
-        find_author(comment) == claim.comment.user.id
+        find_author(comment) == claim.author
         and comment.user.type != _BOT
-        and comment.issue_url.endswith(f"/issues/{claim.issue.number}")
-        and plain(comment.body) == plain(claim.comment.body)
+        and comment.issue_url.endswith(f"/issues/{claim.issue}")
+        and plain(comment.body) == plain(claim.body)
     )
 
 
@@ -255,15 +235,13 @@ def take(
     then whether its author may ask, whether it is addressed to us, whether it was answered before,
     and what it means. ``builds`` are what ``run`` compares when no builds are named.
     """
-    requester = (
-        find_requester(access, repository, claim) if _may_address(claim.comment.body) else None
-    )
-    lines = addressed_to_us(claim.comment.body) if requester else []
+    requester = find_requester(access, repository, claim) if _may_address(claim.body) else None
+    lines = addressed_to_us(claim.body) if requester else []
     if requester is None or not lines:
         return None
-    pull = PullRequest(access, repository, claim.issue.number)
+    pull = PullRequest(access, repository, claim.issue)
     queue = read_comment(pull.our_comment(is_ours)).queue
-    if queue.knows(claim.comment.id):
+    if queue.knows(claim.comment):
         return None
     read = _read(lines, vocabulary)
     if isinstance(read, Measure) and not (read.builds or read.known_bad):
@@ -329,7 +307,7 @@ def _entry(
     claim: CommentEvent, requester: Requester, words: str, state: RequestState, note: str = ""
 ) -> CommentRequest:
     return CommentRequest(
-        comment=claim.comment.id,
+        comment=claim.comment,
         words=words,
         who=requester.login,
         at=requester.at,

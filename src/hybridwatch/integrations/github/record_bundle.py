@@ -16,11 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
 from hybridwatch.errors import GithubError, RecordError
-from hybridwatch.records.fields import MOST_UNZIPPED_BYTES
+from hybridwatch.records.bulk_lines import unzipped
 from hybridwatch.records.file_parts import BULK_SUFFIX, RECORD_SUFFIX, safe_name
 from hybridwatch.records.store import list_records, read_file, read_run
 from hybridwatch.records.store.layout import RECORDS
-from hybridwatch.records.store.profiles import PROFILE_SUFFIX, PROFILES, read_profile
+from hybridwatch.records.store.verdicts import PROFILE_SUFFIX, PROFILES, read_profile
 
 NUMBER_FILE: Final = "pull-request.txt"
 SEARCH_FILE: Final = "bisect.json"
@@ -29,8 +29,6 @@ SEARCH_FILE: Final = "bisect.json"
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 64 * 2**20
 """Of all files together, unpacked."""
-MOST_BULK_BYTES: Final = MOST_UNZIPPED_BYTES
-"""Of one bulk file, uncompressed; it is compressed inside the ZIP file."""
 _MOST_ZIPPED: Final = MOST_BYTES + 2**20
 """Of the ZIP file: its files need not be compressed, and each has an entry."""
 
@@ -122,20 +120,11 @@ def _check_records(folder: Path) -> None:
 
 
 def _check_bulk(bulk: Path) -> None:
-    """Uncompress a file piece by piece before it is done in one."""
-    unzip = zlib.decompressobj(wbits=31)
-    size = 0
-    with bulk.open("rb") as file:
-        while piece := file.read(_MEBI):
-            while piece:
-                size += len(unzip.decompress(piece, _MEBI))
-                piece = unzip.unconsumed_tail
-                if size > MOST_BULK_BYTES:
-                    raise GithubError(
-                        f"bundle: {bulk.name}: expected at most {MOST_BULK_BYTES} bytes"
-                    )
-    if not unzip.eof or unzip.unused_data:
-        raise GithubError(f"bundle: {bulk.name}: expected one whole gzip member")
+    try:
+        for _ in unzipped(bulk.read_bytes()):
+            pass
+    except (ValueError, zlib.error) as error:
+        raise GithubError(f"bundle: {bulk.name}: {error}") from None
 
 
 def _number(path: Path) -> int:

@@ -14,7 +14,7 @@ from pydantic import Field, create_model, model_validator
 from hybridwatch.analysis.policy import ANY, Action, covers
 from hybridwatch.errors import NotifyError
 from hybridwatch.scenarios.validation import Part, quoted, refuse, refusing_toml
-from hybridwatch.system.extensions import loaded
+from hybridwatch.system.home import loaded
 
 CHANNELS_FILE: Final = "notify.toml"
 """In the home, when no other one is named."""

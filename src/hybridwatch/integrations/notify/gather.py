@@ -19,7 +19,7 @@ from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import Report
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import NotifyError
 from hybridwatch.history.alerts import find_gaps, find_groups
@@ -56,12 +56,11 @@ _SEEN: Final = TypeAdapter(Seen)
 
 @dataclass(frozen=True, slots=True)
 class TopicPlace:
-    """Where the records lie, and what judges them; ``triage`` is a URL, empty for the folder's."""
+    """Where the records lie, and what judges them."""
 
     results: Path
     index: Index
     checkout: Checkout
-    triage: str = ""
     dashboard: str = ""
 
 
@@ -74,7 +73,7 @@ def gather_topics(place: TopicPlace, now: datetime) -> tuple[Topic, ...]:
         raise NotifyError(
             f"{place.results}: expected a results folder with records, found none that can be read"
         )
-    groups = find_groups(place.results, place.index, place.checkout, now, place.triage)
+    groups = find_groups(place.results, place.index, place.checkout, now)
     found = find_gaps(place.results, place.index, place.checkout, now)
     machines = machine_changes(place.index)
     return (

@@ -17,8 +17,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, Select, func, insert, select, update
 
-from hybridwatch.database.connection import Database
-from hybridwatch.database.migration import reading_kept, writing_kept
+from hybridwatch.database.connection import Database, reading_kept, writing_kept
 from hybridwatch.database.schema import DELIVERY, MESSAGE
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import (

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hybridwatch.errors import RecordError
 from hybridwatch.orchestration.bisect.question import ChangeDirection, ProbeOutcome, ProbeState
-from hybridwatch.records.store import read_file
+from hybridwatch.records.json_checks import first_fault
+from hybridwatch.records.store.reader import naming, read_file
 from hybridwatch.system.files import claimed, make_folder, named_errors, put
 
 FOLDER: Final = "bisect"
@@ -120,16 +121,13 @@ def _build_path(results: Path, scenario: str, question: Mapping[str, str]) -> Pa
 
 def _read(path: Path) -> _JournalFile | None:
     """Read the outcomes, without those that could not be had: these are measured again."""
-    try:
-        found = _JournalFile.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "file"
-        raise RecordError(f"{path}: {where}: {first['msg']}; --anew discards it") from None
+    with naming(path):
+        try:
+            found = _JournalFile.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise RecordError(f"{first_fault(error)}; --anew discards it") from None
     for key, outcomes in found.outcomes.items():
         found.outcomes[key] = [one for one in outcomes if one.state is not ProbeState.NOT_HAD]
     return found
@@ -197,13 +195,8 @@ class SearchAnswer(_Part):
 
 def read_answer(path: Path) -> SearchAnswer:
     """Read a file."""
-    try:
-        return SearchAnswer.model_validate_json(read_file(path, _MOST_BYTES))
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "file"
-        raise RecordError(
-            f"{path}: {where}: expected what bisect --json prints: {first['msg']}"
-        ) from None
+    with naming(path):
+        try:
+            return SearchAnswer.model_validate_json(read_file(path, _MOST_BYTES))
+        except ValidationError as error:
+            raise RecordError(first_fault(error, "expected what bisect --json prints: ")) from None

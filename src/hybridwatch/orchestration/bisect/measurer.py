@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from hybridwatch.analysis.machine_state import machine_doubts
-from hybridwatch.analysis.one_side import list_sides
 from hybridwatch.analysis.pair import build_pair
 from hybridwatch.analysis.report import build_report
-from hybridwatch.analysis.subject import Subject, find_phase
+from hybridwatch.analysis.subject import Subject, find_phase, list_sides
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_code, require_installed
 from hybridwatch.errors import BuildError, EngineError, LateEngineError

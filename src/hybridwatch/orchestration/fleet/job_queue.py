@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from hybridwatch.database.connection import Database, find_database_url
-from hybridwatch.database.migration import reading_kept, writing_kept
+from hybridwatch.database.connection import Database, find_database_url, reading_kept, writing_kept
 from hybridwatch.database.schema import ATTEMPT, HOST, JOB, PLACEMENT, TESTBED
 from hybridwatch.errors import FleetError
 from hybridwatch.orchestration.fleet.hosts import is_free, is_kept_there, read_hosts

@@ -242,8 +242,3 @@ class FleetBuildFactory(BuildFactory):
 
 def _lost(job: Job, what: str, why: str) -> str:
     return f"job {job.key} ({job.title}) {what}: {why or 'no reason was given'}"
-
-
-def search_batch_id(name: str) -> str:
-    """Name the batch of a search's jobs."""
-    return f"bisect {name}"

@@ -9,7 +9,6 @@ places are changed, and held against the locked asv by ``test_asv_plugin.py``.
 import json
 import os
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -24,7 +23,8 @@ from asv.publishing import OutputPublisher
 from asv.results import Results
 
 from hybridwatch.engines.check import check_build
-from hybridwatch.errors import GpuError, HybridwatchError
+from hybridwatch.engines.code_tree import git
+from hybridwatch.errors import BuildError, GpuError, HybridwatchError
 from hybridwatch.formats.write.asv import machine_facts
 from hybridwatch.formats.write.asv_benchmarks import (
     BUILD_VARIABLE,
@@ -146,12 +146,9 @@ class MeasuredPublisher(OutputPublisher):  # type: ignore[misc]  # asv has no ty
         benchmarks.clear()
         benchmarks.update(values)
         if conf.show_commit_url == "#":
-            conf.show_commit_url = list_commits(_remote(Path(conf.repo)))
-
-
-def _remote(repository: Path) -> str:
-    words = ("git", "-C", str(repository), "remote", "get-url", "origin")
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+            with suppress(BuildError):
+                remote = git(Path(conf.repo), "remote", "get-url", "origin").strip()
+                conf.show_commit_url = list_commits(remote)
 
 
 def list_commits(remote: str) -> str:

@@ -66,18 +66,12 @@ class _Rule(_Table):
     margin: Annotated[float, Field(ge=0.001, le=0.5)] | None = None
     known: Annotated[str, Field(pattern=r"^\S.{0,199}$", description="a reason, one line")] = ""
 
-    def to_rule(self) -> Rule:
-        return Rule(self.metric, self.scenarios, Action(self.action), self.margin, self.known)
-
 
 class _Bisect(_Table):
     on: Literal["confirmed"]
     minutes: Annotated[float, Field(ge=1, le=1440)]
     repo: str = ""
     base: str = ""
-
-    def to_bisect(self) -> AlertBisect:
-        return AlertBisect(self.minutes, self.repo, self.base)
 
 
 class _PolicyFile(_Table):
@@ -122,12 +116,16 @@ def load_policy(path: Path) -> Policy:
         except UnicodeDecodeError as error:
             raise PolicyError(f"{path}: expected UTF-8 text, found other bytes: {error}") from None
         file = _PolicyFile.model_validate(tomllib.loads(text))
+    search = file.bisect
     return Policy(
-        tuple(rule.to_rule() for rule in file.rule),
+        tuple(
+            Rule(one.metric, one.scenarios, Action(one.action), one.margin, one.known)
+            for one in file.rule
+        ),
         tuple(file.expected),
         file.max_age_days,
         tuple(file.testbeds),
-        file.bisect.to_bisect() if file.bisect else None,
+        AlertBisect(search.minutes, search.repo, search.base) if search else None,
         file.price_per_hour,
     )
 

@@ -24,12 +24,10 @@ _Values = Mapping[Any, float]
 """By the values of a gauge's labels, in their order."""
 
 
-def to_openmetrics(
-    results: Path, index: Index, checkout: Checkout, now: datetime, triage: str = ""
-) -> bytes:
+def to_openmetrics(results: Path, index: Index, checkout: Checkout, now: datetime) -> bytes:
     """Write how a results folder stands, as text of OpenMetrics 1.0.
 
-    Ages count back from ``now``, which is aware; ``triage`` is as for ``find_alerts``.
+    Ages count back from ``now``, which is aware.
     """
     registry = CollectorRegistry()
 
@@ -51,7 +49,7 @@ def to_openmetrics(
     show("newest_run_timestamp_seconds", "When it began.", _OF_RUN, newest)
     standings = Counter(
         (one.subject.scenario, one.subject.testbed, one.status.value, one.rank.value)
-        for one in find_alerts(results, index, checkout, now, triage)
+        for one in find_alerts(results, index, checkout, now)
     )
     show("alerts", "Alerts, by what people and the gate do.", _OF_ALERT, standings)
     show(

@@ -19,7 +19,7 @@ from typing import Final
 from hybridwatch.analysis.change_review import Absent, ChangeReview
 from hybridwatch.analysis.policy import Policy
 from hybridwatch.analysis.verdict import Report
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.queries import open_index
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.formats.write.asv_benchmarks import BUILD_VARIABLE

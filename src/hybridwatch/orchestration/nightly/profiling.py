@@ -14,7 +14,7 @@ from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.metrics import Kind
 from hybridwatch.records.identity import lasting_label
 from hybridwatch.records.run import Run
-from hybridwatch.records.store.profiles import find_profile, read_profile, write_profile
+from hybridwatch.records.store.verdicts import find_profile, read_profile, write_profile
 from hybridwatch.scenarios.load import find
 from hybridwatch.system.home import home
 

@@ -24,10 +24,9 @@ from types import ModuleType
 from typing import Any, ClassVar, Final, cast
 
 from hybridwatch.analysis.machine_state import blocks_missing
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
 from hybridwatch.analysis.run_noise import REMEMBERED, Noise, noise_between
-from hybridwatch.analysis.subject import Subject
+from hybridwatch.analysis.subject import OneSide, Subject
 from hybridwatch.database.heads import read_alike
 from hybridwatch.engines.builds import DEFAULT_BUILD, BuildRequest, on_line, parse_label
 from hybridwatch.engines.check import equipped_label, require_installed

@@ -13,7 +13,7 @@ from hybridwatch.pages.address import Address, Screen
 from hybridwatch.pages.document import Document, Paragraph
 from hybridwatch.pages.query import NotInStoreError, ViewQuery
 from hybridwatch.pages.screens.screen import ScreenSource, Show, trouble_notice
-from hybridwatch.system.extensions import extended
+from hybridwatch.system.home import extended
 
 _OWN: Final[Mapping[str, Screen]] = {
     screen.name: screen

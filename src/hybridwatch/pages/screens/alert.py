@@ -11,7 +11,7 @@ from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.verdict import Report, Verdict, worst_first
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import find_death, name_of_part
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.moment import Series
 from hybridwatch.history.entry import Entry, load_trials
 from hybridwatch.history.lines import Line as HistoryLine

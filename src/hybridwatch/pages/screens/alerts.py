@@ -6,7 +6,7 @@ from typing import Final
 from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.policy import Action
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.orchestration.bisect.alert_answers import answer_line, find_answer
 from hybridwatch.pages.address import Address, address
 from hybridwatch.pages.document import (

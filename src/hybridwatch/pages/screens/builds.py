@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import pandas as pd
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import RecordError
 from hybridwatch.history.controls import ControlRun, find_newest, list_controls, list_fixes
 from hybridwatch.pages.address import address

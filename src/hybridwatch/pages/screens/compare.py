@@ -14,7 +14,7 @@ from hybridwatch.analysis.difference import Fact, facts_between
 from hybridwatch.analysis.verdict import ORDER, Comparison, Report, Verdict, find_line_verdict
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.analysis.wording.cause_text import cause_text
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.history.judge import JudgedReport
 from hybridwatch.history.runs import runs_by_id
 from hybridwatch.metrics import Kind

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.connection import Database, find_database_url
 from hybridwatch.errors import HybridwatchError
 from hybridwatch.orchestration.fleet.job import HostStatus, Job, JobState

@@ -11,7 +11,7 @@ from hybridwatch.analysis.change_point import NOT_ONE_COMMIT, HistoryState
 from hybridwatch.analysis.difference import commits_between
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import Line, find_verdict
 from hybridwatch.history.machine_changes import MachineChange, changes_since, machine_changes

@@ -15,7 +15,7 @@ from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import TriageError
 from hybridwatch.history.alerts import reds_within_luck
 from hybridwatch.history.controls import ControlRun, find_newest, list_controls
@@ -64,7 +64,7 @@ from hybridwatch.pages.screens.screen import (
     trouble_notice,
 )
 from hybridwatch.pages.screens.sees import controls_table
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 from hybridwatch.reports.alert_text import describe_place, group_text
 from hybridwatch.reports.sentence import bugs_caught
 

@@ -24,7 +24,7 @@ from hybridwatch.analysis.cause import Area, CausePart, find_area, find_causes
 from hybridwatch.analysis.policy import Action
 from hybridwatch.analysis.verdict import ORDER, Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.history.alerts import find_timelines
 from hybridwatch.history.machine_changes import machine_changes
 from hybridwatch.history.overview_rows import (

@@ -7,7 +7,7 @@ from hybridwatch.analysis.growth import find_growth, growth_lines
 from hybridwatch.errors import RecordError
 from hybridwatch.pages.document import Block, Chart, Paragraph, Section
 from hybridwatch.pages.screens.screen import ScreenSource, trouble_notice
-from hybridwatch.records.store.profiles import find_profile, read_profile
+from hybridwatch.records.store.verdicts import find_profile, read_profile
 from hybridwatch.reports.figures.curve import draw_flames
 
 _SEEN: Final = (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from hybridwatch.analysis.crossing import build_curve
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import (
     Comparison,
     Flip,
@@ -17,8 +17,13 @@ from hybridwatch.analysis.verdict import (
     worst_first,
 )
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import describe_basis, format_centers, name_of, plural
-from hybridwatch.analysis.wording.numbers import ABSENT
+from hybridwatch.analysis.wording.numbers import (
+    ABSENT,
+    describe_basis,
+    format_centers,
+    name_of,
+    plural,
+)
 from hybridwatch.history.alerts import find_timelines
 from hybridwatch.history.entry import Entry, Trials, load_trials
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id

@@ -11,7 +11,7 @@ from hybridwatch.analysis.cause import CausePart, find_causes
 from hybridwatch.analysis.policy import STRICT, Action
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording.cause_text import cause_sentence
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.queries import Index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.runs import RunRow, controls_last, runs_by_id

@@ -12,7 +12,7 @@ from hybridwatch.analysis.detection import kind_of
 from hybridwatch.analysis.freshness import Gap
 from hybridwatch.analysis.subject import Subject
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.database.moment import Series
 from hybridwatch.database.queries import Index
 from hybridwatch.history.lines import Line, build_lines, compute_medians, list_line_names

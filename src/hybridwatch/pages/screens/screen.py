@@ -11,8 +11,7 @@ from hybridwatch.analysis.alert_timeline import RunVerdict
 from hybridwatch.analysis.alerts import Alert, AlertGroup, Status
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.freshness import Gap, LastMeasured
-from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.analysis.wording.numbers import age
+from hybridwatch.analysis.wording.numbers import age, plural
 from hybridwatch.database.queries import Index
 from hybridwatch.history.alerts import find_gaps, find_groups
 from hybridwatch.history.checkout import Checkout
@@ -47,14 +46,12 @@ class ScreenSource:
 
     Attributes:
         now: Ages count back from here; UTC.
-        triage: URL of the database of decisions; empty for the file next to the records.
         read: Reads and judges one record; the live page keeps what it read.
     """
 
     results: Path
     index: Index
     now: datetime
-    triage: str = ""
     read: Callable[[Path], Entry | Broken] = load_entry
     checkout: Callable[[], Checkout] = Checkout
 
@@ -184,7 +181,7 @@ DONE: Final[Mapping[TriageAction, str]] = {
 
 def alerts_here(source: ScreenSource) -> tuple[AlertGroup, ...]:
     """Derive every alert of a store; a ``TriageError`` if decisions cannot be read."""
-    return find_groups(source.results, source.index, source.checkout(), source.now, source.triage)
+    return find_groups(source.results, source.index, source.checkout(), source.now)
 
 
 def engine_message(run_id: str, source: ScreenSource) -> str:

@@ -8,7 +8,7 @@ from hybridwatch.analysis.calibration import Calibration, Figure, FigureForm, sh
 from hybridwatch.analysis.detection import Detection
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import ExportError
 from hybridwatch.history.controls import ControlRun, bad_readings, find_newest, list_controls
 from hybridwatch.metrics import Kind, find_metric
@@ -38,7 +38,7 @@ from hybridwatch.pages.screens.screen import (
     empty_store,
     missed_controls,
 )
-from hybridwatch.records.role import Role
+from hybridwatch.records.identity import Role
 from hybridwatch.scenarios.scenario import Scenario
 
 _MARKS: Final[Mapping[Detection, Inline]] = {

@@ -13,9 +13,9 @@ from hybridwatch.analysis.cause import Area
 from hybridwatch.analysis.change_point import NOT_ONE_COMMIT
 from hybridwatch.analysis.change_point.place import FEWEST, find_onset
 from hybridwatch.analysis.difference import Culprits, culprit_between
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Verdict
-from hybridwatch.analysis.wording.labels import plural
+from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.history.alerts import TO_ERROR
 from hybridwatch.history.runs import bad_on_purpose, runs_by_id
 from hybridwatch.pages.address import address

@@ -6,10 +6,9 @@ from typing import Final
 
 import pandas as pd
 
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import worst_first
-from hybridwatch.analysis.wording.labels import plural
-from hybridwatch.analysis.wording.numbers import ABSENT, duration
+from hybridwatch.analysis.wording.numbers import ABSENT, duration, plural
 from hybridwatch.database.moment import HISTORY
 from hybridwatch.database.queries import Index
 from hybridwatch.history.entry import BUILDS, NO_READS, READS, WAITS, SideWork, load_host_work

@@ -18,7 +18,6 @@ from hybridwatch.records.store.reader import read_bulk as read_bulk
 from hybridwatch.records.store.reader import read_examples as read_examples
 from hybridwatch.records.store.reader import read_file as read_file
 from hybridwatch.records.store.reader import read_run as read_run
-from hybridwatch.records.store.verdicts import SideRef as SideRef
 from hybridwatch.records.store.verdicts import StoredVerdict as StoredVerdict
 from hybridwatch.records.store.verdicts import find_results as find_results
 from hybridwatch.records.store.verdicts import find_verdict as find_verdict

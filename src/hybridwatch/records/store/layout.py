@@ -78,6 +78,12 @@ def oldest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(visible, key=lambda path: (path.name, path.parent.name))
 
 
+def require_folder(results: Path) -> None:
+    """Refuse a results folder that is not there, with a ``RecordError``."""
+    if not results.is_dir():
+        raise RecordError(f"{results}: no such folder; name one with --results")
+
+
 def find_one(
     results: Path,
     key: str,
@@ -99,9 +105,8 @@ def find_one(
         if Path(key).is_file():
             return Path(key)
         raise RecordError(f"{key}: no such {noun}")
-    if not results.is_dir() and not known:
-        raise RecordError(f"{results}: no such folder; name one with --results")
     if not known:
+        require_folder(results)
         raise RecordError(f"{results}: holds no {noun} yet{remedy}")
     if key == LATEST:
         return known[-1]

@@ -10,7 +10,7 @@ from hybridwatch.analysis.growth import LEAST, compute_shares, without_line
 from hybridwatch.analysis.verdict import LoadPoint, SideCurve, Spread
 from hybridwatch.analysis.wording import numbers
 from hybridwatch.metrics import Unit
-from hybridwatch.records.store.profiles import Passes
+from hybridwatch.records.store.verdicts import Passes
 from hybridwatch.reports.figures.base import (
     AXES,
     COLOURS,

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from hybridwatch.analysis.compare import find_band
 from hybridwatch.analysis.verdict import Comparison, Verdict
 from hybridwatch.analysis.wording import numbers
-from hybridwatch.analysis.wording.labels import describe_change, name_of
+from hybridwatch.analysis.wording.numbers import describe_change, name_of
 from hybridwatch.metrics import Direction, Kind
 from hybridwatch.reports.figures.base import (
     UPRIGHT_UNSEEN,
@@ -19,7 +20,6 @@ from hybridwatch.reports.figures.base import (
     escaped,
     row_text,
 )
-from hybridwatch.reports.reason_text import render_band
 
 _MARKS: Final = {
     Verdict.REGRESSION: ("#d4483b", "x"),
@@ -90,10 +90,7 @@ def figure_forest(title: str, rows: Sequence[ForestRow]) -> go.Figure:
         annotations=[
             row_text(text, place - 0.42, x, anchor)
             for place, row in placed
-            for text, x, anchor in (
-                (row.name, 0, "left"),
-                (_describe(row), 1, "right"),
-            )
+            for text, x, anchor in ((row.name, 0, "left"), (_describe(row), 1, "right"))
         ],
         title=title,
         height=_ROW * len(rows) + _EDGES,
@@ -135,7 +132,7 @@ def _row(comparison: Comparison, effect: float) -> ForestRow:
     if found is not None and math.isfinite(found.low) and math.isfinite(found.high):
         ends = (found.low, found.high)
     low, high = sorted(sign * end for end in ends)
-    band = _PER_CENT * render_band(comparison)
+    band = _PER_CENT * find_band(comparison)
     return ForestRow(comparison, name_of(comparison), sign * effect, low, high, band)
 
 
@@ -179,12 +176,7 @@ def _mark(row: ForestRow, place: int, reach: float) -> dict[str, Any]:
         "x": [_within(row.at, reach)],
         "y": [place],
         "mode": "markers",
-        "marker": {
-            "symbol": symbol,
-            "size": 11,
-            "color": colour,
-            "opacity": 1,
-        },
+        "marker": {"symbol": symbol, "size": 11, "color": colour, "opacity": 1},
         "hovertemplate": hover,
         "showlegend": False,
     }

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import report_between
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Report, Verdict
 from hybridwatch.formats.read.read import candidates
 from hybridwatch.metrics import find_metric

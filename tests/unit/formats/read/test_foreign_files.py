@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.pair import reduce_side
-from hybridwatch.analysis.subject import list_subjects
+from hybridwatch.analysis.subject import OneSide, list_subjects
 from hybridwatch.errors import IngestError, RecordError
 from hybridwatch.formats.read.document import parse
 from hybridwatch.formats.read.foreign import ForeignInput

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybridwatch.analysis.doubt import obstacles
-from hybridwatch.analysis.one_side import OneSide
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.errors import IngestError
 from hybridwatch.formats.read.foreign import ForeignInput
 from hybridwatch.records.run import Run

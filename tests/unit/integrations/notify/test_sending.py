@@ -9,8 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from hybridwatch.analysis.alerts import Since
 from hybridwatch.analysis.policy import Action
-from hybridwatch.database.connection import Database, parsed
-from hybridwatch.database.migration import NEWEST, find_version
+from hybridwatch.database.connection import NEWEST, Database, find_version, parsed
 from hybridwatch.database.schema import METADATA
 from hybridwatch.errors import NotifyError
 from hybridwatch.integrations.notify.channels import Slack

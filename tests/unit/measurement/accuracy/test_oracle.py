@@ -15,7 +15,7 @@ from hybridwatch.measurement.right_answers import (
     model_digest,
     wrong_among,
 )
-from hybridwatch.records.trial_parts import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
+from hybridwatch.records.run import NEAR_TIE_FLOAT32, NEAR_TIE_HALF
 from tests.builders import said
 
 RIGHT = (said(1, 2, near={1: (9, 0.0006)}), said(3, prompt="a" * 8))

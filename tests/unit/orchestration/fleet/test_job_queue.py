@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import inspect, select
 
-from hybridwatch.database.migration import NEWEST, find_version
+from hybridwatch.database.connection import NEWEST, find_version
 from hybridwatch.database.schema import JOB, METADATA, PLACEMENT
 from hybridwatch.errors import FleetError, RecordError, TriageError
 from hybridwatch.orchestration.fleet.cluster import HealthVerdict, Node

@@ -13,7 +13,7 @@ from hybridwatch.orchestration.bisect.journal import open_journal
 from hybridwatch.orchestration.bisect.question import ChangeDirection
 from hybridwatch.orchestration.bisect.search import BisectSearch, SearchGoal
 from hybridwatch.orchestration.fleet.driver import PROBES, DriverSettings
-from hybridwatch.orchestration.fleet.search import FleetMeasurer, FleetSearch, search_batch_id
+from hybridwatch.orchestration.fleet.search import FleetMeasurer, FleetSearch
 from hybridwatch.records.run import Phase
 from hybridwatch.records.store import list_records
 from hybridwatch.scenarios.load import find
@@ -41,7 +41,7 @@ class Search:
             results=world.results,
             testbed=BED,
             per_day=per_day,
-            batch_id=search_batch_id(journal.name()),
+            batch_id=f"bisect {journal.name()}",
             until=until,
             read=journal.runs(),
             say=world.said.append,

@@ -17,9 +17,9 @@ from asv.config import Config
 from asv_runner.discovery import disc_benchmarks
 from asv_runner.statistics import compute_stats
 
-from hybridwatch.analysis.one_side import OneSide
 from hybridwatch.analysis.report import build_report
 from hybridwatch.analysis.run_noise import REACH, learned_noise
+from hybridwatch.analysis.subject import OneSide
 from hybridwatch.analysis.verdict import Verdict
 from hybridwatch.errors import BuildError, ScenarioError
 from hybridwatch.formats.write.asv_benchmarks import (

@@ -28,7 +28,7 @@ from hybridwatch.records.store import (
 from hybridwatch.records.store import mirror as mirrors
 from hybridwatch.records.store.files import write_all
 from hybridwatch.records.store.mirror import RETRIES, mirror_at
-from hybridwatch.records.store.profiles import read_profile
+from hybridwatch.records.store.verdicts import read_profile
 from tests.bad_way import BadWay
 from tests.stacks import put_profile
 from tests.store_builders import STARTED, Plan, run

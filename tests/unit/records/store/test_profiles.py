@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hybridwatch.errors import RecordError
-from hybridwatch.records.store import profiles
-from hybridwatch.records.store.profiles import find_profile, read_profile, write_profile
+from hybridwatch.records.store import verdicts
+from hybridwatch.records.store.verdicts import find_profile, read_profile, write_profile
 from tests.stacks import BUSY
 
 
@@ -45,7 +45,7 @@ LINE = b"baseline;pass 1;a 1\n"
     ],
 )
 def test_what_is_no_profile_is_refused_with_its_name(tmp_path, monkeypatch, text, says) -> None:
-    monkeypatch.setattr(profiles, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(verdicts, "_MOST_BYTES", 1000)
     path = tmp_path / "x.folded.gz"
     path.write_bytes(gzip.compress(text))
     with pytest.raises(RecordError, match=says) as error:
