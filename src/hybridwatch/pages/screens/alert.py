@@ -24,7 +24,6 @@ from hybridwatch.pages.document import (
     Chart,
     ChoiceField,
     Code,
-    Column,
     Command,
     Document,
     Facts,
@@ -220,7 +219,7 @@ def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
         for entry in alert.decisions.all
     ]
     happened.sort(key=lambda one: one[0].moment, reverse=True)
-    columns = (Column("when"), Column("what happened"))
+    columns = ("when", "what happened")
     rows = tuple((when, Cell(line)) for when, line in happened)
     table = Table("What happened, the newest first", columns, rows)
     title = f"What happened ({len(rows)})"

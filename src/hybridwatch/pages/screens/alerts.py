@@ -162,12 +162,12 @@ def _list(
         yield Paragraph("No alert is as asked for.")
         return
     columns = [
-        Column("verdict"),
+        "verdict",
         Column("scenario, what happened", wide=True),
         Column("change", number=True, title="Of the metric that is named"),
-        Column("build"),
-        Column("since, run"),
-        Column("status"),
+        "build",
+        "since, run",
+        "status",
     ]
     if any(alert.decisions.all for alert in part.shown):
         columns.append(Column("who did what", wide=True))
@@ -209,13 +209,7 @@ def _members(
     """List where else one cause shows; an answer goes to all of these."""
     if len(group.members) == 1:
         return
-    columns = (
-        Column("scenario, builds"),
-        Column("testbed"),
-        Column("change", number=True),
-        Column("since, run"),
-        Column("status"),
-    )
+    columns = ("scenario, builds", "testbed", Column("change", number=True), "since, run", "status")
     rows = tuple(
         (
             Cell(_way_to(one, shown, here), f"{one.subject.baseline} → {one.subject.contender}"),

@@ -22,7 +22,6 @@ from hybridwatch.pages.document import (
     Block,
     Cell,
     Chart,
-    Column,
     Document,
     Facts,
     Filters,
@@ -259,10 +258,10 @@ def _machine_section(found: JudgedReport) -> Section:
     same = len(facts) - len(differing)
     if not differing:
         return Section(_DIFFERENCES, (Paragraph(f"Nothing: all {same} facts are the same."),))
-    columns = (Column("what"), Column("baseline"), Column("contender"))
+    columns = ("what", "baseline", "contender")
     rows = tuple((fact.what, fact.old, fact.new) for fact in differing)
     alike = tuple((fact.what, fact.old) for fact in facts if not fact.differs)
-    shared = Table("What both sides share", (Column("what"), Column("value")), alike)
+    shared = Table("What both sides share", ("what", "value"), alike)
     rest = Folded(f"{plural(same, 'fact')} that both sides share", (shared,))
     return Section(_DIFFERENCES, (Table(_DIFFERENCES, columns, rows), rest))
 

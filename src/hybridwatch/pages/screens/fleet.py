@@ -95,7 +95,7 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
 
 
 def _underway(jobs: Sequence[Underway], source: ScreenSource) -> Table:
-    columns = tuple(map(Column, ("scenario", "builds", "host", "begun", "ends")))
+    columns = ("scenario", "builds", "host", "begun", "ends")
     rows: list[tuple[Cell | Inline, ...]] = []
     for one in jobs:
         ends = "-" if one.ends_at is None else source.ago(one.ends_at)
@@ -110,12 +110,12 @@ def _batches(batches: Sequence[BatchOverview], source: ScreenSource) -> Table:
     for batch in batches:
         numbers = (str(batch.states.get(state, 0)) for state in JobState)
         rows.append((batch.name, source.ago(batch.planned_at), *numbers))
-    columns = (Column("night"), Column("planned"), *counts)
+    columns = ("night", "planned", *counts)
     return Table("Nights", columns, tuple(rows), visible=True)
 
 
 def _troubles(troubles: Sequence[Trouble]) -> Table:
-    columns = (Column("scenario"), Column("builds"), Column("night"), Column("state"))
+    columns = ("scenario", "builds", "night", "state")
     rows = tuple(
         (job_link(job), " against ".join(job.builds), job.batch_id, one.state.value, one.reason)
         for one in troubles
@@ -126,11 +126,11 @@ def _troubles(troubles: Sequence[Trouble]) -> Table:
 
 def _hosts(hosts: Sequence[HostLine], source: ScreenSource) -> Table:
     columns = (
-        Column("host"),
-        Column("state"),
-        Column("seen"),
+        "host",
+        "state",
+        "seen",
         Column("series", number=True, title="Series that it keeps"),
-        Column("last proof"),
+        "last proof",
         Column("A/A", number=True, title="By how much its two like halves differed"),
         Column("why", wide=True),
     )
@@ -185,7 +185,7 @@ def _job_blocks(history: JobHistory, source: ScreenSource) -> Iterator[Block]:
 
 def _attempts(attempts: tuple[AttemptRecord, ...], source: ScreenSource) -> Table:
     names = ("attempt", "host", "begun", "ended", "how")
-    columns = (*map(Column, names), Column("why", wide=True))
+    columns = (*names, Column("why", wide=True))
     rows: list[tuple[Cell | Inline, ...]] = []
     for one in attempts:
         ended = "-" if one.ended_at is None else source.ago(one.ended_at)

@@ -154,7 +154,7 @@ def change_points(
     found.sort(key=lambda each: each[:2])
     columns = (
         Column("change", title="Confirmed changes are coloured; a suspected one may be noise yet"),
-        Column("metric, build"),
+        "metric, build",
         Column("size", number=True, title="New level against old, with its 95 % interval"),
         Column("first run on the new level", title="And the runs it lies between, with 95 %"),
         Column("what else changed there", wide=True),

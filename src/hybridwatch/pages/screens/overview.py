@@ -34,7 +34,6 @@ from hybridwatch.pages.document import (
     Block,
     Cell,
     ChoiceField,
-    Column,
     Document,
     Filters,
     Folded,
@@ -301,7 +300,7 @@ def _counted(verdicts: Iterable[Verdict]) -> Line:
 
 
 def _table(title: str, rows: Sequence[GridRow], status: _GridStatus) -> Table:
-    columns = (Column("loudest"), Column("scenario"), *map(Column, COLUMNS))
+    columns = ("loudest", "scenario", *COLUMNS)
     several = len({row.testbed for row in rows}) > 1
     return Table(title, columns, tuple(_row(row, status, show_testbed=several) for row in rows))
 

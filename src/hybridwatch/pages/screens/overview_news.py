@@ -61,11 +61,11 @@ _SHOWN: Final = 12
 _FOLDED: Final = 100
 _NAMED: Final = 3
 _COLUMNS: Final = (
-    Column("verdict"),
-    Column("scenario, baseline → contender"),
+    "verdict",
+    "scenario, baseline → contender",
     Column("what happened", wide=True),
-    Column("changed"),
-    Column("now"),
+    "changed",
+    "now",
 )
 
 

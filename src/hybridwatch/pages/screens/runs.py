@@ -108,12 +108,12 @@ def _list(
         yield Paragraph("No run is of this scenario, build and testbed.")
         return
     columns = (
-        Column("verdict"),
-        Column("scenario, builds"),
+        "verdict",
+        "scenario, builds",
         Column("what", wide=True),
         Column("failed trials", number=True),
-        Column("measured, run"),
-        Column("testbed"),
+        "measured, run",
+        "testbed",
     )
     headlines = build_headlines(part.shown, source.index)
     yield Table(
@@ -141,10 +141,10 @@ def _testbeds(rows: Sequence[RunRow], source: ScreenSource) -> Section:
     newest = {name: newest[name] for name in counts}
     facts = {name: _facts(source, row) for name, row in newest.items()}
     columns = (
-        Column("testbed"),
+        "testbed",
         *(Column(name, number=name in {"cores", "memory"}) for name in _FACTS),
         Column("runs", number=True),
-        Column("newest"),
+        "newest",
     )
     cells: list[tuple[Inline, ...]] = [
         (

@@ -291,12 +291,7 @@ def _others(
     rest = [subject for label, subject in subjects.items() if label not in metric.chosen]
     if not rest:
         return
-    columns = (
-        Column("metric"),
-        Column("newest median", number=True),
-        Column("last medians"),
-        Column("change points"),
-    )
+    columns = ("metric", Column("newest median", number=True), "last medians", "change points")
     rows = [
         _other(subject, line, place)
         for subject in rest
@@ -328,12 +323,7 @@ def _table_of_runs(
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
     rows = {row.record: row for row in runs_by_id(source.index, scenario).values()}
     wanted = controls_last(rows[record] for record in dict.fromkeys(records.tolist()))
-    columns = (
-        Column("verdict"),
-        Column("run, baseline → contender"),
-        Column("what", wide=True),
-        Column("measured"),
-    )
+    columns = ("verdict", "run, baseline → contender", Column("what", wide=True), "measured")
     shown_rows = wanted[:_RUNS]
     headlines = build_headlines(shown_rows, source.index)
     entries = [

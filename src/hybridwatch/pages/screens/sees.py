@@ -114,7 +114,7 @@ def _known_bad(
         yield Command("hybridwatch run smoke --known-bad")
     if waiting := _waiting(newest, scenarios):
         rows = tuple((scenario.id, scenario.fix) for scenario in waiting)
-        heads = (Column("scenario"), Column("fix"))
+        heads = ("scenario", "fix")
         title = f"{plural(len(waiting), 'scenario')} without a control run"
         yield Folded(title, (Table("Scenarios without a control run", heads, rows),))
 
@@ -124,11 +124,11 @@ def controls_table(newest: Iterable[ControlRun], source: ScreenSource) -> Table:
     ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
     found = sorted(newest, key=lambda c: (ranks[c.detection or Detection.NOT_ASKED], c.scenario))
     columns = (
-        Column("seen"),
-        Column("scenario, contender"),
+        "seen",
+        "scenario, contender",
         Column("contracts", wide=True, title="Rules that the engine without the fix broke"),
         Column("answers", wide=True, title="Right answers, with and without the fix"),
-        Column("when"),
+        "when",
     )
     return Table("Newest known-bad controls", columns, tuple(_seen(c, source) for c in found))
 
@@ -174,12 +174,7 @@ def _equal(equal: Sequence[ControlRun], source: ScreenSource) -> Iterator[Block]
         "regression. The interval is Wilson's, 95 %."
     )
     if alarmed:
-        columns = (
-            Column("scenario"),
-            Column("build"),
-            Column("called a regression", wide=True),
-            Column("when"),
-        )
+        columns = ("scenario", "build", Column("called a regression", wide=True), "when")
         shown = tuple(
             (
                 Link(control.scenario, address("run", run=control.run)),
@@ -211,8 +206,8 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
         lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
         yield Notice(f"{plural(len(broken), 'promise')} not kept", lines)
     columns = (
-        Column("kept"),
-        Column("promised"),
+        "kept",
+        "promised",
         Column("measured", number=True),
         Column("interval", number=True, title="Holds the truth 95 times in 100"),
         Column("bound", number=True),
@@ -224,7 +219,7 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     yield Table("What was promised of the rules", columns, rows)
     for title, figures in calibration.sections:
         if free := [figure for figure in figures if figure.bound is None]:
-            heads = (Column("figure"), *columns[2:])
+            heads = ("figure", *columns[2:])
             table = Table(title, heads, tuple(map(_figure, free)))
             yield Folded(f"{title} ({len(free)} more)", (table,))
     yield Command(calibration.command, "Simulated where the truth is known, by")

@@ -21,7 +21,6 @@ from hybridwatch.history.runs import bad_on_purpose, runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
-    Column,
     Command,
     Folded,
     Inline,
@@ -135,7 +134,7 @@ def _table(found: Suspects) -> Block:
             quiet=True,
         )
     title, old, new = found.words
-    columns = (Column("what"), Column(old), Column(new))
+    columns = ("what", old, new)
     rows = tuple((fact.what, fact.old, fact.new) for fact in found.culprits.facts)
     table = Table(title, columns, rows)
     name = f"{plural(len(rows), 'fact')} of the two that differ"

@@ -140,7 +140,7 @@ def _sites(sides: list[SideWork]) -> Iterator[Block]:
     names = _SIDES[: len(sides)]
     columns = [Column("change", number=True, title="reads per step")] if len(sides) > 1 else []
     columns += [
-        Column("place"),
+        "place",
         *(Column(name, number=True, title="reads per step") for name in names),
         *(Column(f"{name} time", number=True, title="of the reads, per step") for name in names),
     ]
