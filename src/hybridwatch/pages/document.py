@@ -86,6 +86,10 @@ class Cell:
     sparkline: tuple[float, ...] = ()
 
 
+Row: TypeAlias = tuple[Cell | Inline, ...]
+"""A row of a table; a bare piece of a line is a cell."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: of numbers or ``wide`` prose; ``title`` is its meaning, on hover."""
@@ -122,7 +126,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under columns, of as many cells; a bare name is a column, a piece of a line a cell.
+    """Rows under columns, of as many cells; a bare name is a column.
 
     The caption is read out and names the CSV; if ``visible``, it stands over the table. A phone
     shows the first rows, bad news before others, until its reader opens the rest.
@@ -130,7 +134,7 @@ class Table:
 
     caption: str
     heads: tuple[Column | str, ...]
-    rows: tuple[tuple[Cell | Inline, ...], ...]
+    rows: tuple[Row, ...]
     visible: bool = False
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from hybridwatch.pages.document import (
     Line,
     Link,
     Paragraph,
+    Row,
     Table,
 )
 from hybridwatch.pages.query import PagePart, ViewQuery, find_page, name_options
@@ -27,7 +28,7 @@ from hybridwatch.pages.screens.alert import alert_page
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.runs import are_chosen
 from hybridwatch.pages.screens.screen import (
-    NOBODY,
+    UNASSIGNED,
     ScreenSource,
     alerts_here,
     broken_in,
@@ -58,7 +59,7 @@ _NONE: Final = "none picked"
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """List the alerts that are asked for, or show one with its history."""
+    """List the chosen alerts, or show one with its history."""
     alerts = alerts_here(source)
     by_key = {one.subject.key: (group, one) for group in alerts for one in group.members}
     picked = _picked(alerts, query)
@@ -128,7 +129,7 @@ def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceFiel
     return (
         query.one("Show", "status", statuses, _STANDING),
         query.many("Scenario", "scenario", name_options(scenarios)),
-        query.many("Assigned to", "assigned", {"": NOBODY, **name_options(names)}),
+        query.many("Assigned to", "assigned", {"": UNASSIGNED, **name_options(names)}),
     )
 
 
@@ -159,7 +160,7 @@ def _list(
     part: PagePart[AlertGroup], count: str, here: Address, source: ScreenSource
 ) -> Iterator[Block]:
     if not part.shown:
-        yield Paragraph("No alert is as asked for.")
+        yield Paragraph("No alert is of this status, scenario and person.")
         return
     columns = [
         "verdict",
@@ -174,11 +175,11 @@ def _list(
     rows = (_row(alert, here, source)[: len(columns)] for alert in part.shown)
     yield Table("Alerts", tuple(columns), tuple(rows))
     hint = "One alert stands for one cause; its page has the metrics that show it, what changed "
-    yield Paragraph(f"{hint}and its story. The dashboard asks what you do about it.", quiet=True)
+    yield Paragraph(f"{hint}and its story. Answer it on the dashboard.", quiet=True)
     yield from part.ways(count, here, ("worse", "further"))
 
 
-def _row(group: AlertGroup, here: Address, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _row(group: AlertGroup, here: Address, source: ScreenSource) -> Row:
     alert, last = group.lead, group.decisions.all[-1:]
     lead, way = alert.cause.lead, Link(describe_place(group), render_address(group.key, here))
     subjects = [one.subject for one in group.current]

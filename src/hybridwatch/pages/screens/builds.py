@@ -23,6 +23,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -176,9 +177,7 @@ def _matrix(
     yield Table("Fixes by build", columns, rows)
 
 
-def _fix(
-    fix: str, shown: Sequence[ScreenBuild], proofs: _Proofs, source: ScreenSource
-) -> tuple[Cell | Inline, ...]:
+def _fix(fix: str, shown: Sequence[ScreenBuild], proofs: _Proofs, source: ScreenSource) -> Row:
     whole = _WHOLES.get(fix)
     return (
         Cell(fix, f"part of {whole}" if whole else ""),
@@ -261,7 +260,7 @@ def _all(
         for build in builds
     ]
     known = {build.label for build in builds}
-    waiting: list[tuple[Cell | Inline, ...]] = [
+    waiting: list[Row] = [
         (name, release, "-", Cell("0", raw=0), "not measured")
         for name, release in listed.items()
         if name not in known

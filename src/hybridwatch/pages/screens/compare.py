@@ -39,9 +39,9 @@ from hybridwatch.pages.screens.pair import (
     EVERY_SCENARIO,
     Obstacle,
     PairView,
+    choices_of,
     choose,
     choose_builds,
-    chosen_blocks,
     is_of_builds,
     judged,
     render_lead,
@@ -88,7 +88,7 @@ def _comparison_blocks(pair: PairView, found: JudgedReport) -> Iterator[Block]:
     every = [(comparison, pair) for comparison in report.comparisons]
     yield from verdict_blocks(report)
     yield _counts(report.comparisons)
-    yield from chosen_blocks(pair, found)
+    yield choices_of(pair, found)
     if report.tradeoff is not None:
         yield from curve_blocks(found.contender.run, report.tradeoff)
     yield from _changes(every)

@@ -32,6 +32,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
@@ -39,7 +40,7 @@ from hybridwatch.pages.screens.screen import ScreenSource, trouble_notice
 from hybridwatch.records.store.layout import read_run_id
 
 TITLE: Final = "Fleet"
-_LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."
+_LEAD: Final = "Many hosts measure the jobs of one queue; each series stays on its host."
 JOB: Final = "Job of a fleet"
 _LOG_LINES: Final = 400
 
@@ -96,7 +97,7 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
 
 def _underway(jobs: Sequence[Underway], source: ScreenSource) -> Table:
     columns = ("scenario", "builds", "host", "begun", "ends")
-    rows: list[tuple[Cell | Inline, ...]] = []
+    rows: list[Row] = []
     for one in jobs:
         ends = "-" if one.ends_at is None else source.ago(one.ends_at)
         builds = " against ".join(one.job.builds)
@@ -106,7 +107,7 @@ def _underway(jobs: Sequence[Underway], source: ScreenSource) -> Table:
 
 def _batches(batches: Sequence[BatchOverview], source: ScreenSource) -> Table:
     counts = tuple(Column(state.value, number=True) for state in JobState)
-    rows: list[tuple[Cell | Inline, ...]] = []
+    rows: list[Row] = []
     for batch in batches:
         numbers = (str(batch.states.get(state, 0)) for state in JobState)
         rows.append((batch.name, source.ago(batch.planned_at), *numbers))
@@ -134,7 +135,7 @@ def _hosts(hosts: Sequence[HostLine], source: ScreenSource) -> Table:
         Column("A/A", number=True, title="By how much its two like halves differed"),
         Column("why", wide=True),
     )
-    rows: list[tuple[Cell | Inline, ...]] = []
+    rows: list[Row] = []
     for host in hosts:
         state = host.standing.value if host.is_there else f"{host.standing.value}, absent"
         proven = "-" if host.proven_at is None else source.ago(host.proven_at)
@@ -186,7 +187,7 @@ def _job_blocks(history: JobHistory, source: ScreenSource) -> Iterator[Block]:
 def _attempts(attempts: tuple[AttemptRecord, ...], source: ScreenSource) -> Table:
     names = ("attempt", "host", "begun", "ended", "how")
     columns = (*names, Column("why", wide=True))
-    rows: list[tuple[Cell | Inline, ...]] = []
+    rows: list[Row] = []
     for one in attempts:
         ended = "-" if one.ended_at is None else source.ago(one.ended_at)
         how = (ended, one.end or "it runs", one.reason)

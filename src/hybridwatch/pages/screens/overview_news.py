@@ -48,6 +48,7 @@ from hybridwatch.pages.document import (
     NightCell,
     Nights,
     Paragraph,
+    Row,
     Section,
     Table,
     When,
@@ -122,7 +123,7 @@ def news_section(
     return Section(title, tuple(blocks))
 
 
-def _row(one: _Change, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _row(one: _Change, source: ScreenSource) -> Row:
     subject = one.subject
     sides = f"{subject.baseline} → {subject.contender} · {subject.testbed}"
     return (

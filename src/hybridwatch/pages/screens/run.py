@@ -40,6 +40,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Section,
     Table,
     When,
@@ -84,14 +85,14 @@ _CURVES: Final = "Throughput against interactivity"
 _LOADS: Final = "Every load"
 _HINT: Final = (
     "Up and to the right is better. A point is the median of the trials under one load, which "
-    "stands beside it; a band holds the middle four fifths of them."
+    "stands next to it; a band holds the middle four fifths of them."
 )
 _CROSSED: Final = " The curves cross in the grey strip."
 _Of = Callable[[LoadPoint], Spread | None]
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """Show the run that is asked for, or the newest that is not bad on purpose."""
+    """Show the chosen run, or the newest that is not bad on purpose."""
     rows = runs_by_id(source.index)
     if not rows:
         return Document("Run", empty_store(source))
@@ -127,7 +128,7 @@ def _choose(rows: Mapping[str, RunRow], query: ViewQuery) -> ChoiceField:
 
 
 def _instead(rows: Mapping[str, RunRow], fitting: Sequence[RunRow]) -> tuple[Line, ...]:
-    """Name the runs whose ids begin as is asked for, and lead to all."""
+    """Name the runs whose ids begin like the one in the address, and lead to all."""
     if not fitting:
         return (every_run(rows),)
     more = f", the newest {_CANDIDATES}" if len(fitting) > _CANDIDATES else ""
@@ -225,7 +226,7 @@ def comparisons_table(
     return Table(caption, columns, tuple(rows))
 
 
-def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
+def _comparison(comparison: Comparison) -> Row:
     old, new = format_centers(comparison)
     sides = (comparison.baseline, comparison.contender)
     raws = [None if side is None else side.center for side in sides]

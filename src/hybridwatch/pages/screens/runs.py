@@ -27,6 +27,7 @@ from hybridwatch.pages.document import (
     Line,
     Link,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -59,7 +60,7 @@ def _gpus(testbed: Testbed) -> str:
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """List the runs that are asked for, and all testbeds."""
+    """List the chosen runs, and all testbeds."""
     rows = list(runs_by_id(source.index).values())
     filters = (
         query.many("Scenario", "scenario", name_options(row.scenario for row in rows)),
@@ -124,7 +125,7 @@ def _list(
     yield from part.ways(count, here, ("newer", "older"))
 
 
-def _row(row: RunRow, headlines: str, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _row(row: RunRow, headlines: str, source: ScreenSource) -> Row:
     return (
         verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
@@ -174,7 +175,7 @@ def _differing(facts: Mapping[str, tuple[str, ...]]) -> str:
     columns = zip(*facts.values(), strict=True)
     differ = [name for name, values in zip(_FACTS, columns, strict=True) if len(set(values)) > 1]
     listed = ", ".join(differ) or "nothing that is known of them"
-    return f"They differ in {listed}. Only numbers of one testbed are laid beside each other."
+    return f"They differ in {listed}. Only numbers of one testbed are compared."
 
 
 def build_headlines(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:

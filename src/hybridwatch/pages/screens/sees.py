@@ -27,6 +27,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -44,7 +45,7 @@ from hybridwatch.scenarios.scenario import Scenario
 _MARKS: Final[Mapping[Detection, Inline]] = {
     Detection.MISSED: Grade(Verdict.FAILED, "not caught"),
     Detection.CAUGHT: Grade(Verdict.EQUIVALENT, "caught"),
-    Detection.NOT_ASKED: "not asked",
+    Detection.NOT_ASKED: "not judged",
 }
 _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
@@ -120,7 +121,7 @@ def _known_bad(
 
 
 def controls_table(newest: Iterable[ControlRun], source: ScreenSource) -> Table:
-    """Say of each known-bad control what told its engine from the healthy one; the missed first."""
+    """Say what showed that each known-bad control is not healthy; the missed first."""
     ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
     found = sorted(newest, key=lambda c: (ranks[c.detection or Detection.NOT_ASKED], c.scenario))
     columns = (
@@ -133,7 +134,7 @@ def controls_table(newest: Iterable[ControlRun], source: ScreenSource) -> Table:
     return Table("Newest known-bad controls", columns, tuple(_seen(c, source) for c in found))
 
 
-def _seen(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _seen(control: ControlRun, source: ScreenSource) -> Row:
     return (
         _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
@@ -225,7 +226,7 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     yield Command(calibration.command, "Simulated where the truth is known, by")
 
 
-def _figure(figure: Figure) -> tuple[Cell | Inline, ...]:
+def _figure(figure: Figure) -> Row:
     limit = figure.bound.limit if figure.bound else None
     return (
         figure.what,

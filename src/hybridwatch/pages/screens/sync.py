@@ -35,8 +35,8 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.pair import (
     PairView,
+    choices_of,
     choose,
-    chosen_blocks,
     judged,
     render_lead,
     repeat_section,
@@ -64,7 +64,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         counted = {READS, BUILDS} | WAITS
         of_host = [c for c in worst_first(found.report.comparisons) if c.metric.id in counted]
         table = comparisons_table(of_host)
-        blocks = (*chosen_blocks(pair, found), table, *_work_blocks(works))
+        blocks = (choices_of(pair, found), table, *_work_blocks(works))
         more = Paragraph((Link("Compare every metric of these two", pair.address),))
         end: tuple[Block, ...] = (more, repeat_section(pair, found))
     else:
@@ -96,7 +96,7 @@ def _alone_blocks(source: ScreenSource, pair: PairView) -> Iterator[Block]:
 
 def _work_blocks(sides: list[SideWork]) -> Iterator[Block]:
     unkept = [name for name, side in zip(_SIDES, sides, strict=False) if not side.phases]
-    if unkept:  # a record can be older than what it is asked for
+    if unkept:  # a record can be older than what is shown of it
         whose = "" if len(unkept) == len(sides) else f" of the {unkept[0]}"
         text = f"This record{whose} was measured before call sites and phases were kept"
         hint = "Measure it again to see which code reads, and how long each phase of a step takes."
@@ -113,8 +113,8 @@ def _work_blocks(sides: list[SideWork]) -> Iterator[Block]:
 
 
 def _phases(sides: list[SideWork]) -> Iterator[Block]:
-    kept = {f"{name}: {s.build}": s.phases for name, s in zip(_SIDES, sides, strict=False)}
-    kept = {name: phases for name, phases in kept.items() if phases}
+    named = zip(_SIDES, sides, strict=False)
+    kept = {f"{name}: {side.build}": side.phases for name, side in named if side.phases}
     if not kept:
         return
     rows = [(side, phase, s) for side, parts in kept.items() for phase, s in parts.items()]
