@@ -55,10 +55,10 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A text that stands for a longer one."""
+    """A text that stands for a longer one, if there is one; a short name is not broken."""
 
     text: str
-    whole: str
+    whole: str = ""
 
 
 Inline: TypeAlias = str | When | Link | Verdict | Grade | Short

@@ -50,7 +50,7 @@ def test_no_bad_news_is_said_calmly(tmp_path: Path) -> None:
     put(tmp_path, 1, builds=EQUAL)
     document = view(tmp_path, "alerts")
     assert "Nothing is open in 1 run." in said(document)
-    assert "No alert is as asked for." in said(document)
+    assert "No alert is of this status, scenario and person." in said(document)
     (notice,) = notices(document)
     assert notice.title == "1 expected measurement missing"
 
@@ -151,7 +151,7 @@ def test_the_address_chooses_what_is_listed(tmp_path: Path, asked, statuses) -> 
     document = view(tmp_path, "alerts", **asked)
     assert document.complaints == ()
     if statuses is None:
-        assert "No alert is as asked for." in said(document)
+        assert "No alert is of this status, scenario and person." in said(document)
     else:
         assert [row[5] for row in rows(document, "Alerts")] == statuses
 

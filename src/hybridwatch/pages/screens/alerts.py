@@ -21,6 +21,7 @@ from hybridwatch.pages.document import (
     Link,
     Paragraph,
     Row,
+    Short,
     Table,
 )
 from hybridwatch.pages.query import PagePart, ViewQuery, find_page, name_options
@@ -189,7 +190,7 @@ def _row(group: AlertGroup, here: Address, source: ScreenSource) -> Row:
         alert.cause.lead.verdict,
         Cell(way, _happened(group, source)),
         Cell(describe_change(lead), _shown_by(alert, source), raw=lead.effect),
-        Cell(alert.subject.contender, f"against {against}, {testbeds}"),
+        Cell(alert.subject.contender, ("against ", Short(against), ", ", Short(testbeds))),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),
         Cell(shortened(entry_line(last[0])), source.ago(last[0].at)) if last else "",

@@ -1,5 +1,6 @@
 """Builds, fixes and releases: which build has which fix, what proves it; and: may I upgrade?"""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,7 +133,7 @@ def _build(
 
 def _order(build: ScreenBuild) -> tuple[tuple[int, ...], str, str]:
     """Newest release first, then by name, a build before what was switched on it."""
-    numbers = tuple(-int(part) for part in build.release.split(".") if part.isdecimal())
+    numbers = tuple(-int(part) for part in re.findall(r"\d+", build.release.partition("+")[0]))
     return (numbers or (1,), build.release, build.label)
 
 

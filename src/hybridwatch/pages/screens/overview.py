@@ -307,13 +307,13 @@ def _table(title: str, rows: Sequence[GridRow], status: _GridStatus) -> Table:
 def _row(row: GridRow, status: _GridStatus, *, show_testbed: bool) -> Row:
     pairs = [" → ".join(pair) for pair in row.pairs]
     builds = f" · {several(contender for _, contender in row.pairs)}"
-    place = f" · {row.testbed}" if show_testbed else ""
+    place = (" · ", Short(row.testbed)) if show_testbed else ()
     view = address("scenario", scenario=row.scenario, testbed=row.testbed)
     return (
         status.cell(row),
         Cell(
             Link(row.scenario, view),
-            (status.source.ago(row.newest), builds + place),
+            (status.source.ago(row.newest), builds, *place),
             title="\n".join(pairs),
         ),
         *(_cell(row, name, status) for name in COLUMNS),

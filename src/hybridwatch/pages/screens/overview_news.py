@@ -50,6 +50,7 @@ from hybridwatch.pages.document import (
     Paragraph,
     Row,
     Section,
+    Short,
     Table,
     When,
 )
@@ -265,7 +266,7 @@ def _loudness(runs: _Runs, settled: Mapping[str, int]) -> int:
 def _name(place: _Place, *, with_testbed: bool) -> Inline | tuple[Inline, ...]:
     scenario, testbed = place
     link = Link(scenario, address("scenario", scenario=scenario, testbed=testbed))
-    return (link, f" \N{MIDDLE DOT} {testbed}") if with_testbed else link
+    return (link, " \N{MIDDLE DOT} ", Short(testbed)) if with_testbed else link
 
 
 def _cells(

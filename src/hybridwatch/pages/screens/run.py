@@ -77,6 +77,7 @@ _SIBLINGS: Final = 100
 _NOTES_OPEN: Final = 4
 _FLIPS_OPEN: Final = 3
 _FLIPS_SHOWN: Final = 20
+_LATE: Final = "More answers that changed"
 _NUMBERS: Final = ("baseline", "contender", "change", "interval", "p adjusted", "n")
 _CANDIDATES: Final = 10
 """Runs that are named where an id is not whole."""
@@ -243,14 +244,20 @@ def _comparison(comparison: Comparison) -> Row:
 
 
 def changed_answers(report: Report) -> Iterator[Block]:
-    """Show the answers that only one side got right, side by side; nothing without any."""
+    """Show the answers that only one side got right, side by side; nothing without any.
+
+    A phone shows one of each metric until its reader opens the others.
+    """
     blocks: list[Block] = []
     for metric, flips in render_flips(report):
         shown = flips[:_FLIPS_SHOWN]
         line = f"{metric.id}: {plural(len(flips), 'document')}, lost ones first"
         more = f"; the first {len(shown)} are here" if len(shown) < len(flips) else ""
         blocks.append(Paragraph(line + more))
-        blocks += map(_flip, shown[:_FLIPS_OPEN])
+        blocks += map(_flip, shown[:1])
+        if late := tuple(map(_flip, shown[1:_FLIPS_OPEN])):
+            title = "" if any(isinstance(one, Folded) and one.on_phone for one in blocks) else _LATE
+            blocks.append(Folded(title, late, on_phone=True))
         if rest := shown[_FLIPS_OPEN:]:
             blocks.append(Folded(f"{len(rest)} more of {metric.id}", tuple(map(_flip, rest))))
     if blocks:

@@ -45,7 +45,7 @@ from hybridwatch.scenarios.scenario import Scenario
 _MARKS: Final[Mapping[Detection, Inline]] = {
     Detection.MISSED: Grade(Verdict.FAILED, "not caught"),
     Detection.CAUGHT: Grade(Verdict.EQUIVALENT, "caught"),
-    Detection.NOT_ASKED: "not judged",
+    Detection.NOT_ASKED: "not asked",
 }
 _ALARMS_SHOWN: Final = 20
 """A/A runs with an alarm that are listed, the newest."""
@@ -194,7 +194,7 @@ def _rate(equal: Sequence[ControlRun]) -> str:
         return "none run"
     alarmed = [control.regressions > 0 for control in equal]
     found = share("a-a", "", alarmed)
-    return f"{sum(alarmed)} of {len(equal)} ({_value(found)}, {_span(found)})"
+    return f"{sum(alarmed)} of {len(equal)} ({_number(found, found.value)}, {_span(found)})"
 
 
 def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
@@ -204,7 +204,9 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
         return
     broken = [figure for figure in calibration.promised if not figure.met]
     if broken:
-        lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
+        lines = tuple(
+            f"{figure.what}: {_number(figure, figure.value)}, {_bound(figure)}" for figure in broken
+        )
         yield Notice(f"{plural(len(broken), 'promise')} not kept", lines)
     columns = (
         "kept",
@@ -230,15 +232,11 @@ def _figure(figure: Figure) -> Row:
     limit = figure.bound.limit if figure.bound else None
     return (
         figure.what,
-        Cell(_value(figure), raw=figure.value),
+        Cell(_number(figure, figure.value), raw=figure.value),
         _span(figure),
         Cell(_bound(figure), raw=limit),
         Cell(f"{figure.simulations:,}", raw=figure.simulations),
     )
-
-
-def _value(figure: Figure) -> str:
-    return _number(figure, figure.value)
 
 
 def _span(figure: Figure) -> str:

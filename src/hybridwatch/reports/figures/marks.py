@@ -36,6 +36,8 @@ MARK: Final = "#D9480F"
 _MACHINE: Final = "#7A7F87"
 _SHADE: Final = "rgba(217,72,15,0.12)"
 _ROOM: Final = 0.04
+_MOST_GAP: Final = 0.25
+"""Of the width before it, beyond which a gap at the end is cut off."""
 _NIGHT: Final = re.compile(r"\.dev\d+")
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 
@@ -196,7 +198,12 @@ def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: b
 
 
 def mark_gap(figure: go.Figure, since: datetime, until: datetime, text: str) -> None:
-    """Shade the time in which nothing was measured; the axis is widened to ``until``, now."""
+    """Shade the time in which nothing was measured; the axis is widened to ``until``, now.
+
+    A long time is cut off, so that what was measured keeps most of the figure.
+    """
+    first, last = (pd.Timestamp(edge, tz=UTC) for edge in figure.layout.xaxis.range)
+    until = min(until, max(last, since) + (last - first) * _MOST_GAP)
     _widen(figure, until)
     figure.add_shape(**span(_written(since), _written(until), _SHADE))
     figure.add_annotation(
