@@ -86,7 +86,7 @@ def topics(results: Path):
 def test_a_fault_that_three_machines_show_is_one_row_with_its_members(one_fault: Path) -> None:
     (row,) = rows(view(one_fault, "alerts"), "Alerts")
     assert row[1].startswith("smoke/one and smoke/two on 3 testbeds|Slower: ttft +")
-    assert row[3] == "nightly|against cpu-0.27.1, 3 testbeds"
+    assert row[3] == "nightly|against\N{NO-BREAK SPACE}cpu-0.27.1, 3 testbeds"
     link = next(
         p
         for p in pieces(build_cell(table(view(one_fault, "alerts"), "Alerts").rows[0][1]).content)

@@ -190,7 +190,10 @@ def _row(group: AlertGroup, here: Address, source: ScreenSource) -> Row:
         alert.cause.lead.verdict,
         Cell(way, _happened(group, source)),
         Cell(describe_change(lead), _shown_by(alert, source), raw=lead.effect),
-        Cell(alert.subject.contender, ("against ", Short(against), ", ", Short(testbeds))),
+        Cell(
+            alert.subject.contender,
+            (Short(f"against\N{NO-BREAK SPACE}{against},"), " ", Short(testbeds)),
+        ),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),
         Cell(shortened(entry_line(last[0])), source.ago(last[0].at)) if last else "",
