@@ -165,7 +165,7 @@ def _matrix(
     source: ScreenSource,
 ) -> Iterator[Block]:
     known = [*FIXES, *sorted({fix for build in builds for fix in build.fixes} - set(FIXES))]
-    columns = (
+    columns: tuple[Column | str, ...] = (
         "fix",
         Column("proved by", wide=True, title="Scenarios that are run with and without the fix"),
         *(build.label for build in shown),

@@ -109,7 +109,7 @@ def _underway(jobs: Sequence[Underway], source: ScreenSource) -> Table:
 
 def _batches(batches: Sequence[BatchOverview], source: ScreenSource) -> Table:
     counts = tuple(Column(state.value, number=True) for state in JobState)
-    rows = tuple(
+    rows: tuple[Row, ...] = tuple(
         (
             one.name,
             source.ago(one.planned_at),

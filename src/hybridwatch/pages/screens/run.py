@@ -220,7 +220,7 @@ def comparisons_table(
 ) -> Table:
     """Lay out comparisons as they are ordered, of several scenarios with the place of each."""
     names = ["verdict", "metric", *(["scenario"] if places else [])]
-    columns = (*names, *(Column(name, number=True) for name in _NUMBERS))
+    columns: tuple[Column | str, ...] = (*names, *(Column(name, number=True) for name in _NUMBERS))
     rows = [_comparison(comparison) for comparison in comparisons]
     for at, place in enumerate(places):
         rows[at] = (*rows[at][:2], place, *rows[at][2:])

@@ -141,7 +141,7 @@ def _testbeds(rows: Sequence[RunRow], source: ScreenSource) -> Section:
     newest = {row.testbed: row for row in reversed(rows)}
     newest = {name: newest[name] for name in counts}
     facts = {name: _facts(source, row) for name, row in newest.items()}
-    columns = (
+    columns: tuple[Column | str, ...] = (
         "testbed",
         *(Column(name, number=name in {"cores", "memory"}) for name in _FACTS),
         Column("runs", number=True),

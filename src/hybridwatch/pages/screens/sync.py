@@ -138,18 +138,19 @@ def _sites(sides: list[SideWork]) -> Iterator[Block]:
         hint = f"Places beyond the busiest of each trial read {text} times a step; not listed."
         yield Paragraph(hint, quiet=True)
     names = _SIDES[: len(sides)]
-    columns = [Column("change", number=True, title="reads per step")] if len(sides) > 1 else []
-    columns += [
+    change = [Column("change", number=True, title="reads per step")] if len(sides) > 1 else []
+    columns: tuple[Column | str, ...] = (
+        *change,
         "place",
         *(Column(name, number=True, title="reads per step") for name in names),
         *(Column(f"{name} time", number=True, title="of the reads, per step") for name in names),
-    ]
+    )
     places = {place for side in sides for place in side.sites}
     most = {p: max(side.sites.get(p, NO_READS).reads for side in sides) for p in places}
     ordered = sorted(places, key=lambda place: (-_moved(sides, place), -most[place], place))
     rows = tuple(tuple(_site_row(sides, place)) for place in ordered)
     caption = "Reads per step, and how long they take"
-    yield Table(caption, tuple(columns), rows, visible=True)
+    yield Table(caption, columns, rows, visible=True)
 
 
 def _site_row(sides: list[SideWork], place: str) -> Iterator[Cell | Inline]:
