@@ -175,7 +175,8 @@ def test_programs_get_one_alert_with_its_members(one_fault: Path) -> None:
 
 def test_a_release_pair_with_ten_regressions_opens_nothing(releases: Path) -> None:
     assert {alert.status for alert in alerts(releases)} == {Status.RELEASE}
-    assert "No alert is of this status, scenario and person." in "\n".join(words_of(view(releases, "alerts")))
+    words = "\n".join(words_of(view(releases, "alerts")))
+    assert "No alert is of this status, scenario and person." in words
     assert {t.standing for t in topics(releases) if not t.is_gap} == {TopicStatus.CLOSED}
     assert plain(first_paragraph(view(releases, "overview")).line) == "No alert is open."
 
