@@ -161,7 +161,7 @@ def test_hover_says_utc_and_the_readers_time() -> None:
 
 def test_hover_says_the_whole_of_what_is_short_and_both_are_harmless() -> None:
     written = line_html(Short("<b>", '"><b>/results'))
-    assert '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>' in written
+    assert '<span class="hw-whole" title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>' in written
 
 
 def shown_on_a_phone(*verdicts: Verdict) -> list[str]:
