@@ -163,7 +163,7 @@ def _list(
     if not part.shown:
         yield Paragraph("No alert is of this status, scenario and person.")
         return
-    columns = [
+    columns: list[Column | str] = [
         "verdict",
         Column("scenario, what happened", wide=True),
         Column("change", number=True, title="Of the metric that is named"),
