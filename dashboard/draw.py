@@ -135,7 +135,8 @@ def _draw_widget(block: Block, context: HtmlContext, level: int, place: str) -> 
         case Section():
             _draw(block.blocks, context, level + 1, place)
         case Folded(on_phone=True):
-            st.html(str(blocks_html([replace(block, blocks=())], context, level)))
+            # An element of nothing would still have a gap below it.
+            _flush([replace(block, blocks=())] if block.title else [], context, level)
             with st.container(key=f"late {place}"):
                 _draw(block.blocks, context, level, place)
         case Folded():

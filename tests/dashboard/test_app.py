@@ -294,7 +294,7 @@ def test_link_to_a_run_that_is_gone_says_so(open_page, tmp_path) -> None:
     write_run(tmp_path, run(REGRESSED))
     page = open_page("run", run="00000000", flavour="<b>mint</b>")
     said = said_by(page)
-    assert "The link asks for run '00000000', which is not in this store." in said
+    assert "The link names run '00000000', which is not in this store." in said
     assert "No such run" in said
     assert "See 1 run of this store." in said
     assert state_of(page) == {"run": ["00000000"], "flavour": ["<b>mint</b>"]}, "as it was typed"

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from tests.planted_world.plan import NOTHING, SHORTEST, plan_nothing, plan_world
+from tests.planted_world.plan import (
+    MORE,
+    NOTHING,
+    SCENARIOS,
+    SHORTEST,
+    TESTBEDS,
+    plan_nothing,
+    plan_world,
+)
 from tests.planted_world.records import write_world
 from tests.planted_world.score import score
 
@@ -16,13 +24,28 @@ from tests.planted_world.score import score
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--nights", type=click.IntRange(SHORTEST), default=90, show_default=True)
 @click.option(
+    "--scenarios",
+    type=click.IntRange(len(SCENARIOS), len(SCENARIOS) + len(MORE)),
+    default=len(SCENARIOS),
+    show_default=True,
+)
+@click.option(
+    "--testbeds", type=click.IntRange(1, len(TESTBEDS)), default=len(TESTBEDS), show_default=True
+)
+@click.option(
     "--nothing",
     type=click.Choice(list(NOTHING)),
     help="Plant no fault: a world with noise of this kind alone.",
 )
 @click.pass_context
 def command(
-    context: click.Context, out: Path | None, seed: int, nights: int, nothing: str | None
+    context: click.Context,
+    out: Path | None,
+    seed: int,
+    nights: int,
+    scenarios: int,
+    testbeds: int,
+    nothing: str | None,
 ) -> None:
     """Write a world of made-up nights to --out: records, and truth.json with what is planted."""
     if context.invoked_subcommand:
@@ -31,7 +54,11 @@ def command(
         raise click.UsageError("--out is missing: name the results folder to write")
     if out.exists() and any(out.iterdir()):
         raise click.UsageError(f"{out}: expected a new or empty folder, found files")
-    world = plan_nothing(seed, nights, NOTHING[nothing]) if nothing else plan_world(seed, nights)
+    wanted = (*SCENARIOS, *MORE)[:scenarios], [testbed.id for testbed in TESTBEDS[:testbeds]]
+    if nothing:
+        world = plan_nothing(seed, nights, NOTHING[nothing], *wanted)
+    else:
+        world = plan_world(seed, nights, *wanted)
     count = write_world(out, world)
     for fault in world.faults:
         click.echo(fault.line)

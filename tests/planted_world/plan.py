@@ -26,6 +26,8 @@ CHAT, DECODE, PREFIX, PROMPT, DRAFT, BATCH = SCENARIOS = (
     "planted/draft",
     "planted/batch",
 )
+MORE: Final = tuple(f"planted/more-{nth:02}" for nth in range(len(SCENARIOS) + 1, 21))
+"""Of a larger world; nothing is planted in these alone."""
 WITH_ANSWERS: Final = (CHAT, PROMPT)
 """Scenarios that ask questions; those of the others are times, rates and contracts."""
 
@@ -220,11 +222,16 @@ def read_truth(folder: Path) -> World:
     return TypeAdapter(World).validate_json((folder / TRUTH_FILE).read_bytes())
 
 
-def plan_world(seed: int, nights: int = 90) -> World:
+def plan_world(
+    seed: int,
+    nights: int = 90,
+    scenarios: Sequence[str] = SCENARIOS,
+    testbeds: Sequence[str] = (A, B, C),
+) -> World:
     """Plan a world with one fault of every kind; night numbers shrink with the world."""
     if nights < SHORTEST:
         raise ValueError(f"nights: expected at least {SHORTEST}, found {nights}")
-    bare = plan_nothing(seed, nights, USUAL)
+    bare = plan_nothing(seed, nights, USUAL, scenarios, testbeds)
     faults = tuple(_faults(bare))
     return replace(bare, faults=faults)
 

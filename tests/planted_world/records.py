@@ -19,6 +19,7 @@ from tests.builders import a_build, answers
 from tests.planted_world.plan import (
     ACCURACY,
     CONTRACT,
+    MORE,
     SCENARIOS,
     TESTBEDS,
     TRUTH_FILE,
@@ -70,7 +71,8 @@ class _Session:
     @property
     def numbers(self) -> tuple[int, int, int]:
         """Where it stands in the world, whichever parts of that are measured."""
-        return self.night, SCENARIOS.index(self.scenario), TESTBEDS.index(self.testbed)
+        scenario = (*SCENARIOS, *MORE).index(self.scenario)
+        return self.night, scenario, TESTBEDS.index(self.testbed)
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -164,6 +166,7 @@ def _run(
 ) -> Run:
     night, scenario, testbed = session.numbers
     rng = np.random.default_rng([session.world.seed, 4, night, scenario, testbed, session.nth])
+    tens, ones = divmod(scenario, 10)
     started = evening(night) + timedelta(minutes=40 * scenario + 3 * testbed + 20 * session.nth)
     trials = [
         *_contracts(session),
@@ -174,7 +177,7 @@ def _run(
         trials = [_dead(trial) if trial.side else trial for trial in trials]
     placed = tuple(_placed(trial, at, started) for at, trial in enumerate(trials))
     return Run(
-        id=f"{1000 * night + 100 * scenario + 10 * testbed + session.nth:08x}",
+        id=f"{tens * 1_000_000 + 1000 * night + 100 * ones + 10 * testbed + session.nth:08x}",
         started_at=started,
         finished_at=started + timedelta(seconds=5 * len(trials)),
         harness=_HARNESS,

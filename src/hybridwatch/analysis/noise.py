@@ -16,7 +16,7 @@ worse some three times in 90 nights. Their reds stand in the same manner, from `
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -197,7 +197,11 @@ def _luck_before(own: Sessions, end: int, alike: Sequence[Sessions]) -> _Luck:
     """Learn from what came before a session, so that a change cannot excuse itself."""
     found, moment = _differences(own, end), own.moments[end]
     parts = [_differences(one, int(np.searchsorted(one.moments, moment))) for one in alike]
-    others = _Differences(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
+    others = _Differences(
+        np.concatenate([part.effects for part in parts]),
+        np.concatenate([part.variances for part in parts]),
+        np.concatenate([part.baselines for part in parts]),
+    )
     count = found.effects.size
     if count < LEARNED_FROM:
         known = max(_of_few(others), _of_few(found))

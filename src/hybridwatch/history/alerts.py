@@ -38,7 +38,12 @@ from hybridwatch.database.queries import Index
 from hybridwatch.errors import RecordError
 from hybridwatch.history.checkout import Checkout
 from hybridwatch.history.controls import ControlRun, KnownScenarios, controls_among, known_in
-from hybridwatch.history.runs import bad_on_purpose, ended_definitions, list_contenders
+from hybridwatch.history.runs import (
+    bad_on_purpose,
+    ended_definitions,
+    list_contenders,
+    one_at_a_time,
+)
 from hybridwatch.metrics import Kind, Metric, find_metric
 from hybridwatch.records.identity import Role, compares_releases
 from hybridwatch.records.store import read_baselines, read_examples
@@ -56,7 +61,9 @@ TO_ERROR: Final = 2 * 1.96
 """Width of a 95 % interval in standard errors."""
 
 
-def judged_from(index: Index) -> list[JudgedMetric]:
+@one_at_a_time
+@lru_cache(maxsize=1)  # what an index says never changes
+def judged_from(index: Index) -> tuple[JudgedMetric, ...]:
     """Give every verdict on every question that ever had bad news, oldest first.
 
     Known-bad controls are left out. What a definition that has ended leaves open is answered by
@@ -71,7 +78,7 @@ def judged_from(index: Index) -> list[JudgedMetric]:
     questions = (_question(*values) for values in zip(*parts, strict=True))
     lasting = _lasting(answers).tolist()
     rows = zip(questions, verdicts, effects, runs, moments, gates, lasting, strict=True)
-    return [
+    return tuple(
         JudgedMetric(
             question,
             Verdict(value),
@@ -83,7 +90,7 @@ def judged_from(index: Index) -> list[JudgedMetric]:
             lasts=lasts,
         )
         for question, value, effect, run, moment, gate, lasts in rows
-    ]
+    )
 
 
 @lru_cache(maxsize=1)  # what an index says never changes
@@ -194,7 +201,8 @@ def find_timelines(index: Index, checkout: Checkout) -> Timelines:
     return _timelines(index, checkout.policy, known_in(checkout.scenarios))
 
 
-@lru_cache(maxsize=1)  # what an index says never changes, and every view of the alerts asks
+@one_at_a_time
+@lru_cache(maxsize=1)  # what an index says never changes, and every view of the alerts needs it
 def _timelines(index: Index, policy: Policy, known: frozenset[KnownScenarios]) -> Timelines:
     judged = (*judged_from(index), *judged_controls(controls_among(index, known)))
     timelines = build_timelines(judged, policy)

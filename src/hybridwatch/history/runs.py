@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial, wraps
+from threading import RLock
 from types import MappingProxyType
 from typing import Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
@@ -36,6 +37,18 @@ def cached_per_index(
         return answers_of(index)(*args, **kwargs)
 
     return kept
+
+
+def one_at_a_time(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let one thread compute what is cached, so that many readers at once do not all compute it."""
+    lock = RLock()
+
+    @wraps(function)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with lock:
+            return function(*args, **kwargs)
+
+    return guarded
 
 
 Place: TypeAlias = tuple[str, str, str]

@@ -55,10 +55,10 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A text that stands for a longer one."""
+    """A text that stands for a longer one, if there is one; a short name is not broken."""
 
     text: str
-    whole: str
+    whole: str = ""
 
 
 Inline: TypeAlias = str | When | Link | Verdict | Grade | Short
@@ -84,6 +84,10 @@ class Cell:
     title: str = ""
     raw: float | str | None = None
     sparkline: tuple[float, ...] = ()
+
+
+Row: TypeAlias = tuple[Cell | Inline, ...]
+"""A row of a table; a bare piece of a line is a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +126,27 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under columns, of as many cells; a bare piece of a line is a cell, too.
+    """Rows under columns, of as many cells; a bare name is a column.
 
     The caption is read out and names the CSV; if ``visible``, it stands over the table. A phone
     shows the first rows, bad news before others, until its reader opens the rest.
     """
 
     caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell | Inline, ...], ...]
+    heads: tuple[Column | str, ...]
+    rows: tuple[Row, ...]
     visible: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a row that has more or fewer cells than there are columns."""
         for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"expected {len(self.columns)} cells, found {len(row)}: {row}")
+            if len(row) != len(self.heads):
+                raise ValueError(f"expected {len(self.heads)} cells, found {len(row)}: {row}")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The heads, each as a column."""
+        return tuple(Column(head) if isinstance(head, str) else head for head in self.heads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

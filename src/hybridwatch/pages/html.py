@@ -38,6 +38,7 @@ from hybridwatch.pages.document import (
     Grade,
     Inline,
     Line,
+    Link,
     Section,
     Table,
     When,
@@ -190,6 +191,12 @@ def _more_rows(table: Table) -> frozenset[int]:
     return frozenset(ordered[first:])
 
 
+def _has_links(table: Table) -> bool:
+    cells = map(build_cell, chain(*table.rows))
+    lines = chain.from_iterable((cell.content, cell.under) for cell in cells)
+    return any(isinstance(piece, Link) for line in lines for piece in pieces(line))
+
+
 def _is_bad(piece: Inline) -> bool:
     verdict = piece.verdict if isinstance(piece, Grade) else piece
     return isinstance(verdict, Verdict) and verdict.is_bad_news
@@ -336,6 +343,7 @@ ENVIRONMENT.filters |= {
     "data_href": lambda csv: "data:text/csv;charset=utf-8," + csv.translate(_IN_DATA),
     "figure_json": _figure_json,
     "file_name": file_name,
+    "has_links": _has_links,
     "has_figures": lambda columns: any(isinstance(one, Chart) for one in chain(*columns.parts)),
     "height": lambda chart: int(chart.figure.layout.height or _HEIGHT),
     "hover_times": _hover_times,

@@ -72,7 +72,7 @@ class ViewQuery:
         """Read what the whole view is about, as ``one``.
 
         Raises:
-            NotInStoreError: The address asks for what is not among the options.
+            NotInStoreError: The address names what is not among the options.
         """
         for wanted in self.address.values(parameter)[-1:]:
             if options and wanted not in options:
@@ -109,7 +109,7 @@ class ViewQuery:
             return 1
         if not (wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted[:18]) <= pages):
             expected = f"expected a number from 1 to {pages}"
-            self._complaints.append(f"The link asks for page {_quoted(wanted)}; {expected}.")
+            self._complaints.append(f"The link names page {_quoted(wanted)}; {expected}.")
             return 1
         if int(wanted) != 1:
             self._resolved.append(("page", str(int(wanted))))
@@ -122,7 +122,7 @@ class ViewQuery:
         self.address = Address(self.address.screen, kept)
 
     def forget(self, parameter: str) -> None:
-        """Drop a parameter that has no meaning beside another choice."""
+        """Drop a parameter that has no meaning next to another choice."""
         self.address = self.address.without(parameter)
 
     def resolved(self) -> Address:
@@ -158,7 +158,7 @@ def name_options(names: Iterable[str]) -> dict[str, str]:
 
 
 def _unknown(label: str, wanted: str) -> str:
-    return f"The link asks for {label.lower()} {_quoted(wanted)}, which is not in this store."
+    return f"The link names {label.lower()} {_quoted(wanted)}, which is not in this store."
 
 
 def _quoted(text: str) -> str:
@@ -190,7 +190,7 @@ class PagePart(Generic[T]):
 
 
 def find_page(rows: Sequence[T], query: ViewQuery) -> PagePart[T]:
-    """Give the part of a list that the address asks for, else the first."""
+    """Give the part of a list that the address names, else the first."""
     pages = max(1, ceil(len(rows) / PAGE_ROWS))
     page = query.page(pages)
     return PagePart(rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], page, pages)

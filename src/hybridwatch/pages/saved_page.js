@@ -55,7 +55,7 @@ function configuration(place) {
   };
 }
 
-/** Open the run of a point, where the page knows its dashboard, or has a page of the run beside. */
+/** Open the run of a point, where the page knows its dashboard, or lies next to the run's page. */
 function open(place, point) {
   const { runs, suffix = "", gone = "" } = place.dataset;
   const run = point?.customdata?.at(-1);

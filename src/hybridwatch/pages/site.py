@@ -1,12 +1,12 @@
 """A store as a static, read-only site: pages of the same documents as the dashboard's.
 
-The pages share one script, one style and plotly, ask nothing of anybody, and hold no moment at
-which they were written: what did not change is written as it was, and such a file is left alone.
+The pages share one script, one style and plotly, request nothing from elsewhere, and hold no moment
+at which they were written: what did not change is written as it was, and such a file is left alone.
 ``FILES`` in the folder lists what was written, so that only our own files are ever removed.
 
-An Atom feed (RFC 4287) and a badge tell those who do not open it. An entry of the feed is a change
-of one alert by one run: opened, opened again, over. Its id is made of these three, so that no
-reader gets anything twice, wherever the site lies.
+An Atom feed (RFC 4287) and a badge are for those who do not open it. An entry of the feed is a
+change of one alert by one run: opened, opened again, over. Its id is made of these three, so that
+no reader gets anything twice, wherever the site lies.
 """
 
 import json
@@ -165,7 +165,7 @@ def _read_files(folder: Path, paths: Sequence[str]) -> set[str]:
     if outside := sorted(path for path in before if ".." in path.split("/") or path[:1] == "/"):
         raise ExportError(f"{listed}: expected paths below its folder, found {outside[0]}")
     if foreign := [path for path in paths if path not in before and (folder / path).exists()]:
-        raise ExportError(f"{folder / foreign[0]}: expected no file, found one of somebody else")
+        raise ExportError(f"{folder / foreign[0]}: expected no file, found one that no site wrote")
     return before
 
 

@@ -27,7 +27,7 @@ _PICKED: Final[Mapping[str, frozenset[str]]] = {
     "scenario": frozenset({"metric", "build", "along", "runs", "version"}),
     "run": frozenset({"metric"}),
 }
-"""What a link may ask of a page that there is once: it shows what it shows without."""
+"""What a link may choose on a page that there is once: it shows what it shows without."""
 _SIDES: Final = ("baseline", "contender")
 _EVERY_ALERT: Final = address("alerts", status="all")
 _ANY_RUN: Final = address("run", run="")
@@ -132,7 +132,7 @@ def _recent(source: ScreenSource, nights: int) -> list[RunRow]:
 
 
 def _without_picks(to: Address) -> Address:
-    """Give the view that a site has of what a link asks for."""
+    """Give the view of a site that shows what a link names."""
     if to.screen == "alerts" and any(to.values("alert")):
         return address("alerts", alert=to.values("alert")[-1])  # it names the list it came from
     sides = {run.partition("#")[0] for name in _SIDES for run in to.values(name)}

@@ -274,3 +274,12 @@ def test_no_script_of_another_server_runs(regressed: str, page: Page, browser: B
     assert answer_of(page, regressed) == ["script-src-elem", None]
     with window(browser, bypass_csp=True) as unwalled:  # the check sees one that does
         assert answer_of(unwalled, regressed) == ["loaded", 1]
+
+
+def test_the_first_two_figures_stand_side_by_side(regressed: str, page: Page) -> None:
+    opened(page, regressed, "scenario", **SCENARIO)
+    boxes = [page.locator(FIGURE).nth(nth).bounding_box() for nth in (0, 1)]
+    assert all(boxes)
+    (left, right) = ((box["x"], box["y"]) for box in boxes if box)
+    assert left[0] < right[0]
+    assert left[1] == pytest.approx(right[1], abs=1)

@@ -128,7 +128,7 @@ def test_a_query_that_cannot_be_answered_is_bad_news(tmp_path: Path) -> None:
     out = tmp_path / "run.html"
     words = ["page", "run", "--results", str(tmp_path), "--out", str(out), "--query", "run=0"]
     outcome = run_verb(*words, status=1)
-    assert "The link asks for run '0', which is not in this store." in outcome.output
+    assert "The link names run '0', which is not in this store." in outcome.output
     assert "which is not in this store" in out.read_text(encoding="utf-8")
 
 

@@ -86,7 +86,7 @@ def test_a_regression_that_a_gate_only_warns_of_is_not_sure(tmp_path) -> None:
     assert {judged.sure for judged in judged_from(index)} == {True}
     with index.database.writing() as connection:
         connection.execute(update(VERDICT).values(gate=Action.WARN.value))
-    assert {judged.sure for judged in judged_from(index)} == {False}
+    assert {judged.sure for judged in judged_from(opened(tmp_path).index)} == {False}
 
 
 NOW = STARTED + timedelta(days=100)

@@ -47,7 +47,7 @@ def test_a_default_is_left_out_of_the_address_and_a_first_option_pinned() -> Non
 def test_what_is_gone_is_reported_and_replaced() -> None:
     reader = asked("x=zzz")
     assert reader.one("Run", "x", OPTIONS, "a").value == "a"
-    assert reader.complaints() == ("The link asks for run 'zzz', which is not in this store.",)
+    assert reader.complaints() == ("The link names run 'zzz', which is not in this store.",)
     assert reader.resolved() == address("runs")
 
 
@@ -60,7 +60,7 @@ def test_without_options_nothing_is_chosen() -> None:
 def test_many_keep_the_valid_once_and_tell_of_the_others() -> None:
     reader = asked("x=b&x=zzz&x=b&x=a")
     assert reader.many("Letter", "x", OPTIONS).chosen == ("b", "a")
-    assert reader.complaints() == ("The link asks for letter 'zzz', which is not in this store.",)
+    assert reader.complaints() == ("The link names letter 'zzz', which is not in this store.",)
     assert reader.resolved() == address("runs", x=["b", "a"])
 
 

@@ -50,7 +50,7 @@ def test_no_bad_news_is_said_calmly(tmp_path: Path) -> None:
     put(tmp_path, 1, builds=EQUAL)
     document = view(tmp_path, "alerts")
     assert "Nothing is open in 1 run." in said(document)
-    assert "No alert is as asked for." in said(document)
+    assert "No alert is of this status, scenario and person." in said(document)
     (notice,) = notices(document)
     assert notice.title == "1 expected measurement missing"
 
@@ -69,7 +69,7 @@ def test_worst_comes_first_with_its_change_its_run_and_its_builds(tmp_path: Path
         f"smoke/padded-graph-rows|{CONTROL.capitalize()} not caught",
     ]
     assert [row[2] for row in listed] == ["-100.0 points", "+7", "+54.1 %", "-"]
-    assert listed[2][3] == "nightly|against cpu-0.27.1, epyc-4c"
+    assert listed[2][3] == "nightly|against\N{NO-BREAK SPACE}cpu-0.27.1, epyc-4c"
     assert listed[2][4] == "2026-03-03, 28 d ago|run\N{NO-BREAK SPACE}00000002 of 0.28.0"
     assert listed[2][5] == "open|blocks"
     assert len(listed[2]) == 6, "a column of who did what, and nobody did anything"
@@ -151,7 +151,7 @@ def test_the_address_chooses_what_is_listed(tmp_path: Path, asked, statuses) -> 
     document = view(tmp_path, "alerts", **asked)
     assert document.complaints == ()
     if statuses is None:
-        assert "No alert is as asked for." in said(document)
+        assert "No alert is of this status, scenario and person." in said(document)
     else:
         assert [row[5] for row in rows(document, "Alerts")] == statuses
 

@@ -185,3 +185,12 @@ def test_cells_that_cannot_be_read_are_named(tmp_path):
     append_entry(cells_file(tmp_path), a_cell())
     cells_file(tmp_path).write_text("no cell\n" * 2, encoding="utf-8")
     assert "cells.jsonl:1" in str(notices(view(tmp_path, "releases"))[0].lines)
+
+
+def test_the_newest_night_of_a_release_comes_first(tmp_path: Path) -> None:
+    for nth, night in enumerate((9, 10, 100)):
+        release = f"0.30.0.dev{night}+g{night:07x}"
+        nightly = a_build(f"nightly-{night}", release=release)
+        put(tmp_path, nth, builds=(BASELINE, nightly))
+    shown = [c.name for c in table(view(tmp_path, "builds"), "Fixes by build").columns[2:5]]
+    assert shown == ["nightly-100", "nightly-10", "nightly-9"]

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from html import unescape
 from html.parser import HTMLParser
@@ -160,7 +161,7 @@ def test_hover_says_utc_and_the_readers_time() -> None:
 
 def test_hover_says_the_whole_of_what_is_short_and_both_are_harmless() -> None:
     written = line_html(Short("<b>", '"><b>/results'))
-    assert '<span title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>' in written
+    assert '<span class="hw-whole" title="&#34;&gt;&lt;b&gt;/results">&lt;b&gt;</span>' in written
 
 
 def shown_on_a_phone(*verdicts: Verdict) -> list[str]:
@@ -359,3 +360,11 @@ def test_moments_are_aware_utc_in_csv_whatever_their_zone() -> None:
     utc = When(MOMENT.astimezone(UTC))
     cells = (Table("t", (Column("w"),), ((when,),)) for when in (When(MOMENT), utc))
     assert len({csv_of_table(table) for table in cells}) == 1
+
+
+def test_a_live_table_can_be_scrolled_without_a_mouse() -> None:
+    live = replace(PEN, files=False)
+    takes_focus = '<div class="hw-scroll" tabindex="0">'
+    linked = Table("t", (Column("n"),), ((Link("run", address("run")),),))
+    assert takes_focus in blocks_html([Table("t", (Column("n"),), (("1",),))], live)
+    assert takes_focus not in blocks_html([linked], live)

@@ -155,9 +155,7 @@ def test_long_lists_have_pages_that_keep_the_filter(store, monkeypatch) -> None:
 def test_no_other_run_is_shown_for_one_that_is_not_there(store: Path) -> None:
     document = view(store, "run", run="no-such-run", metric="ttft p99")
     assert document.title == "No such run"
-    assert document.complaints == (
-        "The link asks for run 'no-such-run', which is not in this store.",
-    )
+    assert document.complaints == ("The link names run 'no-such-run', which is not in this store.",)
     assert document.address == address("run", run="no-such-run", metric="ttft p99")
     (way,) = document.blocks
     assert isinstance(way, Paragraph)

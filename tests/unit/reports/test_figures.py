@@ -18,7 +18,7 @@ from hybridwatch.reports.figures.base import base_figure, escaped, faint, figure
 from hybridwatch.reports.figures.curve import figure_curves
 from hybridwatch.reports.figures.forest import _MARKS, _OTHER
 from hybridwatch.reports.figures.lines import figure_lines
-from hybridwatch.reports.figures.marks import build_marks
+from hybridwatch.reports.figures.marks import build_marks, mark_gap
 from tests.curves import LOADS, a_swept_run, even, tilted, tradeoff_in
 
 TRACE = {"type": "scatter", "x": [1, 2], "y": [3, 4]}
@@ -254,3 +254,16 @@ def test_a_definition_that_ended_does_not_squeeze_its_heir() -> None:
     near = figure_lines([*heirs(0.15)], METRIC).layout
     assert near.yaxis.range is None, "beside it both are seen"
     assert near.xaxis.range[0] < f"{old.levels['started_at'].max():%Y-%m-%d}"
+
+
+@pytest.mark.parametrize("days", [2, 400])
+def test_a_gap_at_the_end_leaves_most_of_a_figure_to_what_was_measured(days: int) -> None:
+    figure = figure_lines([a_line(range(20))], METRIC)
+    first, last = map(pd.Timestamp, figure.layout.xaxis.range)
+    now = START + pd.Timedelta(days=19 + days)
+    mark_gap(figure, (START + pd.Timedelta(days=19)), now, "not measured")
+    end = pd.Timestamp(figure.layout.xaxis.range[1])
+    shade = figure.layout.shapes[-1]
+    assert pd.Timestamp(shade.x1) <= end
+    assert (pd.Timestamp(shade.x1) == now.tz_localize(None)) == (days == 2)
+    assert (last - first) / (end - first) > 0.7

@@ -7,10 +7,10 @@ from hybridwatch.analysis.wording.numbers import plural
 from hybridwatch.errors import RecordError, ScenarioError
 from hybridwatch.pages.document import (
     Block,
-    Column,
     Command,
     Document,
     Facts,
+    Folded,
     Inline,
     Notice,
     Paragraph,
@@ -79,9 +79,12 @@ def _of_build(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Ite
             *((f"Killed, {render_half(half)}", _killed(score)) for half, score in parts.items()),
             ("Killed, together", _killed(whole)),
             ("Survivors", ", ".join(whole.survivors) or "none"),
-            ("Not reached", ", ".join(whole.unreached) or "none"),
+            ("Not reached", str(len(whole.unreached) or "none")),
         )
     )
+    if whole.unreached:
+        title = f"{plural(len(whole.unreached), 'mutant')} not reached"
+        yield Folded(title, (Paragraph(", ".join(whole.unreached)),))
     yield _table(cells, mutants)
 
 
@@ -99,7 +102,7 @@ def _table(cells: Sequence[MutantCell], mutants: Mapping[str, Mutant]) -> Table:
         what = Shown(name, title=mutant.what) if mutant is not None else Shown("healthy engine")
         facts = (mutant.half, mutant.mechanism) if mutant is not None else ("", "")
         lines.append((what, *facts, *(_shown(mine.get(one)) for one in scenarios)))
-    return Table("Kill table", tuple(Column(name) for name in columns), tuple(lines))
+    return Table("Kill table", columns, tuple(lines))
 
 
 def _shown(cell: MutantCell | None) -> Shown:

@@ -49,7 +49,7 @@ def open_view(source: ScreenSource, address: Address) -> Document:
 
 
 def build_view(source: ScreenSource, address: Address) -> Document:
-    """Give what a view says, with its whole address and what could not be shown as asked.
+    """Give what a view says, with its whole address and what of that could not be shown.
 
     Raises:
         KeyError: There is no such screen.
@@ -61,12 +61,12 @@ def build_view(source: ScreenSource, address: Address) -> Document:
     try:
         document = show(source, query)
     except NotInStoreError as error:
-        # Another thing of its kind would be taken for the one that was asked for.
+        # Another thing of its kind would be taken for the one that is meant.
         blocks = tuple(map(Paragraph, error.instead))
         return Document(error.title, blocks, address=address, complaints=(str(error),))
     complaints = query.complaints()
     if complaints and not source.index.counts["runs"]:
-        # A screen without runs asks for nothing, which is not the link's fault.
+        # A screen without runs reads no parameter, which is not the link's fault.
         complaints = ("The link cannot be followed: there is no run to show yet.",)
     return replace(document, address=query.resolved(), complaints=complaints)
 

@@ -24,7 +24,6 @@ from hybridwatch.pages.document import (
     Chart,
     ChoiceField,
     Code,
-    Column,
     Command,
     Document,
     Facts,
@@ -47,7 +46,7 @@ from hybridwatch.pages.screens.histories import (
 from hybridwatch.pages.screens.profile import profile_section
 from hybridwatch.pages.screens.run import changed_answers, comparisons_table, trials_chart
 from hybridwatch.pages.screens.screen import (
-    NOBODY,
+    UNASSIGNED,
     ScreenSource,
     broken_notice,
     entry_line,
@@ -135,7 +134,7 @@ def _sentence(alert: Alert, detail: str, source: ScreenSource) -> tuple[Inline, 
 def _duty(
     alert: Alert, report: Report | None, found: Suspects | None, *, is_machine: bool
 ) -> Iterator[tuple[str, Line]]:
-    """Answer what a person on duty asks first."""
+    """Answer the first questions of a person on duty."""
     if found and (commits := found.culprits.commits):
         yield "Commits", Link(commits.text, commits.url)
     lead, decided = alert.cause.lead, alert.decisions
@@ -204,7 +203,7 @@ def _facts(alert: Alert, source: ScreenSource) -> Iterator[tuple[str, Line]]:
     when = source.ago(newest.started_at)
     yield "Status", status_line(alert)
     yield "By the gate's policy it", compute_rank(alert)
-    yield "Assigned to", assignee or NOBODY
+    yield "Assigned to", assignee or UNASSIGNED
     yield "Newest run", (newest.verdict, " ", when, ", ", *run_line(newest, source))
 
 
@@ -220,7 +219,7 @@ def _timeline(alert: Alert, source: ScreenSource) -> Iterator[Block]:
         for entry in alert.decisions.all
     ]
     happened.sort(key=lambda one: one[0].moment, reverse=True)
-    columns = (Column("when"), Column("what happened"))
+    columns = ("when", "what happened")
     rows = tuple((when, Cell(line)) for when, line in happened)
     table = Table("What happened, the newest first", columns, rows)
     title = f"What happened ({len(rows)})"
@@ -271,8 +270,7 @@ def history_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
         settings=source.index.settings(subject.scenario),
         machines=machines,
     )
-    chart = build_chart(charted, lines, subject.scenario)
-    chart = with_machine(chart, machines)
+    chart = with_machine(build_chart(charted, lines, subject.scenario), machines)
     _mark(chart, lines, opened, over_releases=over_releases)
     view = address(
         "scenario",
@@ -283,8 +281,8 @@ def history_section(alert: Alert, source: ScreenSource) -> Iterator[Block]:
     )
     hint = "The upright line is the run that opened the alert. "
     way = Paragraph((hint, Link("The whole history", view), "."), quiet=True)
-    lost = lead.verdict is Verdict.FAILED or lead.verdict is Verdict.MISSING
-    title = f"{charted.label} until then" if lost else f"When {charted.label} changed"
+    is_lost = lead.verdict in _UNMEASURED
+    title = f"{charted.label} until then" if is_lost else f"When {charted.label} changed"
     yield Section(title, (chart, way))
 
 

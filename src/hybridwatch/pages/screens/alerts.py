@@ -20,6 +20,8 @@ from hybridwatch.pages.document import (
     Line,
     Link,
     Paragraph,
+    Row,
+    Short,
     Table,
 )
 from hybridwatch.pages.query import PagePart, ViewQuery, find_page, name_options
@@ -27,7 +29,7 @@ from hybridwatch.pages.screens.alert import alert_page
 from hybridwatch.pages.screens.histories import machine_notice
 from hybridwatch.pages.screens.runs import are_chosen
 from hybridwatch.pages.screens.screen import (
-    NOBODY,
+    UNASSIGNED,
     ScreenSource,
     alerts_here,
     broken_in,
@@ -58,7 +60,7 @@ _NONE: Final = "none picked"
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """List the alerts that are asked for, or show one with its history."""
+    """List the chosen alerts, or show one with its history."""
     alerts = alerts_here(source)
     by_key = {one.subject.key: (group, one) for group in alerts for one in group.members}
     picked = _picked(alerts, query)
@@ -128,7 +130,7 @@ def _filters(alerts: Sequence[AlertGroup], query: ViewQuery) -> tuple[ChoiceFiel
     return (
         query.one("Show", "status", statuses, _STANDING),
         query.many("Scenario", "scenario", name_options(scenarios)),
-        query.many("Assigned to", "assigned", {"": NOBODY, **name_options(names)}),
+        query.many("Assigned to", "assigned", {"": UNASSIGNED, **name_options(names)}),
     )
 
 
@@ -159,26 +161,26 @@ def _list(
     part: PagePart[AlertGroup], count: str, here: Address, source: ScreenSource
 ) -> Iterator[Block]:
     if not part.shown:
-        yield Paragraph("No alert is as asked for.")
+        yield Paragraph("No alert is of this status, scenario and person.")
         return
-    columns = [
-        Column("verdict"),
+    columns: list[Column | str] = [
+        "verdict",
         Column("scenario, what happened", wide=True),
         Column("change", number=True, title="Of the metric that is named"),
-        Column("build"),
-        Column("since, run"),
-        Column("status"),
+        "build",
+        "since, run",
+        "status",
     ]
     if any(alert.decisions.all for alert in part.shown):
         columns.append(Column("who did what", wide=True))
     rows = (_row(alert, here, source)[: len(columns)] for alert in part.shown)
     yield Table("Alerts", tuple(columns), tuple(rows))
     hint = "One alert stands for one cause; its page has the metrics that show it, what changed "
-    yield Paragraph(f"{hint}and its story. The dashboard asks what you do about it.", quiet=True)
+    yield Paragraph(f"{hint}and its story. Answer it on the dashboard.", quiet=True)
     yield from part.ways(count, here, ("worse", "further"))
 
 
-def _row(group: AlertGroup, here: Address, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _row(group: AlertGroup, here: Address, source: ScreenSource) -> Row:
     alert, last = group.lead, group.decisions.all[-1:]
     lead, way = alert.cause.lead, Link(describe_place(group), render_address(group.key, here))
     subjects = [one.subject for one in group.current]
@@ -188,7 +190,10 @@ def _row(group: AlertGroup, here: Address, source: ScreenSource) -> tuple[Cell |
         alert.cause.lead.verdict,
         Cell(way, _happened(group, source)),
         Cell(describe_change(lead), _shown_by(alert, source), raw=lead.effect),
-        Cell(alert.subject.contender, f"against {against}, {testbeds}"),
+        Cell(
+            alert.subject.contender,
+            (Short(f"against\N{NO-BREAK SPACE}{against},"), " ", Short(testbeds)),
+        ),
         since(group.opened_by, source),
         Cell(status_line(group), compute_rank(group)),
         Cell(shortened(entry_line(last[0])), source.ago(last[0].at)) if last else "",
@@ -209,13 +214,7 @@ def _members(
     """List where else one cause shows; an answer goes to all of these."""
     if len(group.members) == 1:
         return
-    columns = (
-        Column("scenario, builds"),
-        Column("testbed"),
-        Column("change", number=True),
-        Column("since, run"),
-        Column("status"),
-    )
+    columns = ("scenario, builds", "testbed", Column("change", number=True), "since, run", "status")
     rows = tuple(
         (
             Cell(_way_to(one, shown, here), f"{one.subject.baseline} → {one.subject.contender}"),

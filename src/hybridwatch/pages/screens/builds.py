@@ -1,5 +1,6 @@
 """Builds, fixes and releases: which build has which fix, what proves it; and: may I upgrade?"""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -131,7 +133,7 @@ def _build(
 
 def _order(build: ScreenBuild) -> tuple[tuple[int, ...], str, str]:
     """Newest release first, then by name, a build before what was switched on it."""
-    numbers = tuple(-int(part) for part in build.release.split(".") if part.isdecimal())
+    numbers = tuple(-int(part) for part in re.findall(r"\d+", build.release.partition("+")[0]))
     return (numbers or (1,), build.release, build.label)
 
 
@@ -163,10 +165,10 @@ def _matrix(
     source: ScreenSource,
 ) -> Iterator[Block]:
     known = [*FIXES, *sorted({fix for build in builds for fix in build.fixes} - set(FIXES))]
-    columns = (
-        Column("fix"),
+    columns: tuple[Column | str, ...] = (
+        "fix",
         Column("proved by", wide=True, title="Scenarios that are run with and without the fix"),
-        *(Column(build.label) for build in shown),
+        *(build.label for build in shown),
     )
     rows = tuple(_fix(fix, shown, proofs.get(fix, {}), source) for fix in known)
     text = "A state is what the newest run of a build probed in its engine."
@@ -176,9 +178,7 @@ def _matrix(
     yield Table("Fixes by build", columns, rows)
 
 
-def _fix(
-    fix: str, shown: Sequence[ScreenBuild], proofs: _Proofs, source: ScreenSource
-) -> tuple[Cell | Inline, ...]:
+def _fix(fix: str, shown: Sequence[ScreenBuild], proofs: _Proofs, source: ScreenSource) -> Row:
     whole = _WHOLES.get(fix)
     return (
         Cell(fix, f"part of {whole}" if whole else ""),
@@ -219,13 +219,7 @@ def _between_releases(source: ScreenSource) -> Iterator[Section]:
     ]
     if not found:
         return
-    columns = (
-        Column("release"),
-        Column("what happened", wide=True),
-        Column("against"),
-        Column("measured, run"),
-        Column("status"),
-    )
+    columns = ("release", Column("what happened", wide=True), "against", "measured, run", "status")
     found.sort(key=lambda group: group.opened_by.place, reverse=True)
     rows = tuple(
         (
@@ -250,11 +244,11 @@ def _all(
 ) -> Iterator[Section]:
     """List every build that was measured, and every one that could be."""
     columns = (
-        Column("build"),
-        Column("vLLM"),
+        "build",
+        "vLLM",
         Column("switched", wide=True),
         Column("runs", number=True),
-        Column("newest"),
+        "newest",
     )
     measured = [
         (
@@ -267,7 +261,7 @@ def _all(
         for build in builds
     ]
     known = {build.label for build in builds}
-    waiting: list[tuple[Cell | Inline, ...]] = [
+    waiting: list[Row] = [
         (name, release, "-", Cell("0", raw=0), "not measured")
         for name, release in listed.items()
         if name not in known
@@ -311,14 +305,14 @@ def _card_blocks(card: Card) -> Iterator[Block]:
     ]
     days = (Cell(render_measured(card, column)) for column in card.columns)
     lines = (*rows, (Cell("measured"), *days))
-    yield Table("Releases", (Column("scenario"), *names), lines, visible=True)
+    yield Table("Releases", ("scenario", *names), lines, visible=True)
     steps = [
         (render_step(step, both, pairs), *render_difference(card, pair))
         for step, (both, pairs) in card.steps()
         for pair in pairs
     ]
     columns = ("step", "scenario", "before", "after")
-    yield Table("Differences", tuple(map(Column, columns)), tuple(steps), visible=True)
+    yield Table("Differences", columns, tuple(steps), visible=True)
     reasons = [(str(at), render_reason(one)) for at, one in enumerate(card.reasons, start=1)]
     columns_of_reasons = (Column("number", number=True), Column("why", wide=True))
     yield Table("Reasons", columns_of_reasons, tuple(reasons), visible=True)

@@ -22,7 +22,6 @@ from hybridwatch.pages.document import (
     Block,
     Cell,
     Chart,
-    Column,
     Document,
     Facts,
     Filters,
@@ -40,9 +39,9 @@ from hybridwatch.pages.screens.pair import (
     EVERY_SCENARIO,
     Obstacle,
     PairView,
+    choices_of,
     choose,
     choose_builds,
-    chosen_blocks,
     is_of_builds,
     judged,
     render_lead,
@@ -89,7 +88,7 @@ def _comparison_blocks(pair: PairView, found: JudgedReport) -> Iterator[Block]:
     every = [(comparison, pair) for comparison in report.comparisons]
     yield from verdict_blocks(report)
     yield _counts(report.comparisons)
-    yield from chosen_blocks(pair, found)
+    yield choices_of(pair, found)
     if report.tradeoff is not None:
         yield from curve_blocks(found.contender.run, report.tradeoff)
     yield from _changes(every)
@@ -259,10 +258,10 @@ def _machine_section(found: JudgedReport) -> Section:
     same = len(facts) - len(differing)
     if not differing:
         return Section(_DIFFERENCES, (Paragraph(f"Nothing: all {same} facts are the same."),))
-    columns = (Column("what"), Column("baseline"), Column("contender"))
+    columns = ("what", "baseline", "contender")
     rows = tuple((fact.what, fact.old, fact.new) for fact in differing)
     alike = tuple((fact.what, fact.old) for fact in facts if not fact.differs)
-    shared = Table("What both sides share", (Column("what"), Column("value")), alike)
+    shared = Table("What both sides share", ("what", "value"), alike)
     rest = Folded(f"{plural(same, 'fact')} that both sides share", (shared,))
     return Section(_DIFFERENCES, (Table(_DIFFERENCES, columns, rows), rest))
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Table,
 )
 from hybridwatch.pages.query import ViewQuery
@@ -39,25 +41,29 @@ from hybridwatch.pages.screens.screen import ScreenSource, trouble_notice
 from hybridwatch.records.store.layout import read_run_id
 
 TITLE: Final = "Fleet"
-_LEAD: Final = "Many hosts measure what one queue asks for; each series stays on its host."
+_LEAD: Final = "Many hosts measure the jobs of one queue; each series stays on its host."
 JOB: Final = "Job of a fleet"
 _LOG_LINES: Final = 400
 
 
-def open_source_queue(source: ScreenSource) -> JobQueue:
+def _open_queue(source: ScreenSource) -> JobQueue:
     """Open the queue of a store, as of the moment that the page is of."""
     return JobQueue(Database(find_database_url(source.results)), lambda: source.now)
 
 
-def job_link(job: Job) -> Link:
-    """Lead to all that is known of a job, its log among it."""
-    return Link(job.scenario, address("job", job=job.key))
+def _job(job: Job) -> tuple[Link, str]:
+    """Lead to all that is known of a job, its log among it, and name its builds."""
+    return Link(job.scenario, address("job", job=job.key)), " against ".join(job.builds)
+
+
+def _ago(moment: datetime | None, source: ScreenSource) -> Inline:
+    return "-" if moment is None else source.ago(moment)
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:  # noqa: ARG001 (nothing can be chosen)
     """Show how the queue stands."""
     try:
-        overview = read_overview(open_source_queue(source))
+        overview = read_overview(_open_queue(source))
     except HybridwatchError as error:
         return Document(TITLE, (trouble_notice("The queue cannot be read", error),), lead=_LEAD)
     if not overview.batches:
@@ -71,14 +77,13 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
     if barred:
         title = f"{plural(len(barred), 'host')} in quarantine"
         yield Notice(title, tuple(f"{one.name}: {one.reason}" for one in barred))
-    ends = "-" if overview.ends_at is None else source.ago(overview.ends_at)
     waiting = overview.waiting or {}
     yield Facts(
         (
             ("Measured now", str(len(overview.underway))),
             ("Wait for their turn", str(waiting.get("", 0))),
             ("Wait for a host", str(sum(waiting.values()) - waiting.get("", 0))),
-            ("Over, going by earlier measurements", ends),
+            ("Over, going by earlier measurements", _ago(overview.ends_at, source)),
         )
     )
     held_up = sorted((reason, count) for reason, count in waiting.items() if reason)
@@ -95,49 +100,48 @@ def _blocks(overview: Overview, source: ScreenSource) -> Iterator[Block]:
 
 
 def _underway(jobs: Sequence[Underway], source: ScreenSource) -> Table:
-    columns = tuple(map(Column, ("scenario", "builds", "host", "begun", "ends")))
-    rows: list[tuple[Cell | Inline, ...]] = []
-    for one in jobs:
-        ends = "-" if one.ends_at is None else source.ago(one.ends_at)
-        builds = " against ".join(one.job.builds)
-        rows.append((job_link(one.job), builds, one.host, source.ago(one.since), ends))
-    return Table("Measured now", columns, tuple(rows), visible=True)
+    columns = ("scenario", "builds", "host", "begun", "ends")
+    rows = tuple(
+        (*_job(one.job), one.host, source.ago(one.since), _ago(one.ends_at, source)) for one in jobs
+    )
+    return Table("Measured now", columns, rows, visible=True)
 
 
 def _batches(batches: Sequence[BatchOverview], source: ScreenSource) -> Table:
     counts = tuple(Column(state.value, number=True) for state in JobState)
-    rows: list[tuple[Cell | Inline, ...]] = []
-    for batch in batches:
-        numbers = (str(batch.states.get(state, 0)) for state in JobState)
-        rows.append((batch.name, source.ago(batch.planned_at), *numbers))
-    columns = (Column("night"), Column("planned"), *counts)
-    return Table("Nights", columns, tuple(rows), visible=True)
+    rows: tuple[Row, ...] = tuple(
+        (
+            one.name,
+            source.ago(one.planned_at),
+            *(str(one.states.get(state, 0)) for state in JobState),
+        )
+        for one in batches
+    )
+    return Table("Nights", ("night", "planned", *counts), rows, visible=True)
 
 
 def _troubles(troubles: Sequence[Trouble]) -> Table:
-    columns = (Column("scenario"), Column("builds"), Column("night"), Column("state"))
+    columns = ("scenario", "builds", "night", "state", Column("why", wide=True))
     rows = tuple(
-        (job_link(job), " against ".join(job.builds), job.batch_id, one.state.value, one.reason)
-        for one in troubles
-        for job in (one.job,)
+        (*_job(one.job), one.job.batch_id, one.state.value, one.reason) for one in troubles
     )
-    return Table("Without a record", (*columns, Column("why", wide=True)), rows, visible=True)
+    return Table("Without a record", columns, rows, visible=True)
 
 
 def _hosts(hosts: Sequence[HostLine], source: ScreenSource) -> Table:
     columns = (
-        Column("host"),
-        Column("state"),
-        Column("seen"),
+        "host",
+        "state",
+        "seen",
         Column("series", number=True, title="Series that it keeps"),
-        Column("last proof"),
+        "last proof",
         Column("A/A", number=True, title="By how much its two like halves differed"),
         Column("why", wide=True),
     )
-    rows: list[tuple[Cell | Inline, ...]] = []
+    rows: list[Row] = []
     for host in hosts:
         state = host.standing.value if host.is_there else f"{host.standing.value}, absent"
-        proven = "-" if host.proven_at is None else source.ago(host.proven_at)
+        proven = _ago(host.proven_at, source)
         steady = Cell("-") if host.a_a is None else Cell(f"{host.a_a - 1:+.1%}", raw=host.a_a)
         seen = source.ago(host.seen_at)
         rows.append((host.name, state, seen, str(host.series), proven, steady, host.reason))
@@ -149,7 +153,7 @@ def show_job(source: ScreenSource, query: ViewQuery) -> Document:
     key = query.text("job")
     fleet: Inline = Link("all jobs", address("fleet"))
     try:
-        job_queue = open_source_queue(source)
+        job_queue = _open_queue(source)
         history = load_job_history(job_queue, key) if key and job_queue.is_made() else None
     except HybridwatchError as error:
         return Document(JOB, (trouble_notice("There is no such job", error),), lead=fleet)
@@ -185,11 +189,10 @@ def _job_blocks(history: JobHistory, source: ScreenSource) -> Iterator[Block]:
 
 def _attempts(attempts: tuple[AttemptRecord, ...], source: ScreenSource) -> Table:
     names = ("attempt", "host", "begun", "ended", "how")
-    columns = (*map(Column, names), Column("why", wide=True))
-    rows: list[tuple[Cell | Inline, ...]] = []
+    columns = (*names, Column("why", wide=True))
+    rows: list[Row] = []
     for one in attempts:
-        ended = "-" if one.ended_at is None else source.ago(one.ended_at)
-        how = (ended, one.end or "it runs", one.reason)
+        how = (_ago(one.ended_at, source), one.end or "it runs", one.reason)
         rows.append((str(one.number), one.host, source.ago(one.started_at), *how))
     return Table("Attempts", columns, tuple(rows), visible=True)
 

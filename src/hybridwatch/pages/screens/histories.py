@@ -29,6 +29,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -52,7 +53,7 @@ _HOW_TO_READ: Final = (
     "build's release or fixes changed. Where the scenario's definition changed a new series "
     "begins: no line and no change point crosses it."
 )
-_BESIDE: Final = (
+_IN_TURN: Final = (
     "Both builds of the run were measured on it, one in turn with the other, so what differs "
     "between them is not the machine's."
 )
@@ -154,7 +155,7 @@ def change_points(
     found.sort(key=lambda each: each[:2])
     columns = (
         Column("change", title="Confirmed changes are coloured; a suspected one may be noise yet"),
-        Column("metric, build"),
+        "metric, build",
         Column("size", number=True, title="New level against old, with its 95 % interval"),
         Column("first run on the new level", title="And the runs it lies between, with 95 %"),
         Column("what else changed there", wide=True),
@@ -196,7 +197,7 @@ def _change(
     subject: Subject,
     machines: Sequence[MachineChange],
     source: ScreenSource,
-) -> tuple[Cell | Inline, ...]:
+) -> Row:
     at: Any = line.levels.iloc[point.index]
     when = at["started_at"].to_pydatetime()
     worse = "worse" if subject.metric.better.is_worse(point.effect) else "better"
@@ -215,9 +216,7 @@ def _change(
     )
 
 
-def _drift(
-    drift: Any, line: Line, subject: Subject, source: ScreenSource
-) -> tuple[Cell | Inline, ...]:
+def _drift(drift: Any, line: Line, subject: Subject, source: ScreenSource) -> Row:
     first: Any = line.levels.iloc[drift.index]
     worse = "worse" if subject.metric.better.is_worse(drift.effect) else "better"
     return (
@@ -268,7 +267,7 @@ def machine_notices(alert: Alert, source: ScreenSource) -> tuple[Notice, ...]:
     """Say that the machine changed on the night on which an alert opened; else nothing."""
     opened, title = alert.opened_by.started_at, "The machine changed on that night, too"
     return tuple(
-        Notice(title, (_sentence(one), _BESIDE), quiet=True)
+        Notice(title, (_sentence(one), _IN_TURN), quiet=True)
         for one in changes_on(alert.subject.testbed, source.index)
         if one.slower and one.before < opened <= one.at + _NIGHT
     )

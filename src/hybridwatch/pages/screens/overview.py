@@ -34,7 +34,6 @@ from hybridwatch.pages.document import (
     Block,
     Cell,
     ChoiceField,
-    Column,
     Document,
     Filters,
     Folded,
@@ -43,6 +42,7 @@ from hybridwatch.pages.document import (
     Line,
     Link,
     Paragraph,
+    Row,
     Section,
     Short,
     Table,
@@ -79,7 +79,7 @@ _UNDECIDED: Final = (
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """Show what holds of the scenarios, builds and testbeds that are asked for."""
+    """Show what holds of the chosen scenarios, builds and testbeds."""
     index = source.index
     runs = index.runs()
     filters = (
@@ -118,7 +118,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
 
 
 def _chosen(frame: pd.DataFrame, filters: Sequence[ChoiceField]) -> pd.DataFrame:
-    """Keep what is asked for."""
+    """Keep what is chosen."""
     group, build, testbed = (choice.chosen for choice in filters)
     kept = pd.Series(data=True, index=frame.index)
     if group:
@@ -131,13 +131,13 @@ def _chosen(frame: pd.DataFrame, filters: Sequence[ChoiceField]) -> pd.DataFrame
 
 
 def _is_chosen(filters: Sequence[ChoiceField], subject: AlertSubject) -> bool:
-    """Whether a subject is among what is asked for."""
+    """Whether a subject is among what is chosen."""
     group = subject.scenario.partition("/")[0]
     return are_chosen(filters, group, (subject.baseline, subject.contender), subject.testbed)
 
 
 def _is_run_chosen(filters: Sequence[ChoiceField], row: RunRow) -> bool:
-    """Whether a run is among what is asked for."""
+    """Whether a run is among what is chosen."""
     return are_chosen(filters, row.scenario.partition("/")[0], row.lines, row.testbed)
 
 
@@ -157,7 +157,7 @@ def _open_alerts(source: ScreenSource) -> Iterator[Block]:
     try:
         found = [group for group in alerts_here(source) if group.status is Status.OPEN]
     except TriageError as error:
-        yield trouble_notice("The alerts cannot be told", error)
+        yield trouble_notice("The alerts cannot be shown", error)
         return
     every = address("alerts")
     if not found:
@@ -265,9 +265,7 @@ def standings(
     ``latest`` has every newest verdict that was chosen, so that older pairs of builds are counted.
     """
     if not rows:
-        yield Paragraph(
-            "Apart from controls, no run compares two builds yet, or none that was asked for."
-        )
+        yield Paragraph("Apart from controls, no run compares two builds yet, or none is chosen.")
         return
     status = _GridStatus(unmeasured, source)
     loud = [row for row in rows if not status.verdict(row).is_good_news]
@@ -301,21 +299,21 @@ def _counted(verdicts: Iterable[Verdict]) -> Line:
 
 
 def _table(title: str, rows: Sequence[GridRow], status: _GridStatus) -> Table:
-    columns = (Column("loudest"), Column("scenario"), *map(Column, COLUMNS))
+    columns = ("loudest", "scenario", *COLUMNS)
     several = len({row.testbed for row in rows}) > 1
     return Table(title, columns, tuple(_row(row, status, show_testbed=several) for row in rows))
 
 
-def _row(row: GridRow, status: _GridStatus, *, show_testbed: bool) -> tuple[Cell | Inline, ...]:
+def _row(row: GridRow, status: _GridStatus, *, show_testbed: bool) -> Row:
     pairs = [" → ".join(pair) for pair in row.pairs]
     builds = f" · {several(contender for _, contender in row.pairs)}"
-    place = f" · {row.testbed}" if show_testbed else ""
+    place = (" · ", Short(row.testbed)) if show_testbed else ()
     view = address("scenario", scenario=row.scenario, testbed=row.testbed)
     return (
         status.cell(row),
         Cell(
             Link(row.scenario, view),
-            (status.source.ago(row.newest), builds + place),
+            (status.source.ago(row.newest), builds, *place),
             title="\n".join(pairs),
         ),
         *(_cell(row, name, status) for name in COLUMNS),

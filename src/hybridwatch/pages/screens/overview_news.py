@@ -48,7 +48,9 @@ from hybridwatch.pages.document import (
     NightCell,
     Nights,
     Paragraph,
+    Row,
     Section,
+    Short,
     Table,
     When,
 )
@@ -61,11 +63,11 @@ _SHOWN: Final = 12
 _FOLDED: Final = 100
 _NAMED: Final = 3
 _COLUMNS: Final = (
-    Column("verdict"),
-    Column("scenario, baseline → contender"),
+    "verdict",
+    "scenario, baseline → contender",
     Column("what happened", wide=True),
-    Column("changed"),
-    Column("now"),
+    "changed",
+    "now",
 )
 
 
@@ -122,7 +124,7 @@ def news_section(
     return Section(title, tuple(blocks))
 
 
-def _row(one: _Change, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _row(one: _Change, source: ScreenSource) -> Row:
     subject = one.subject
     sides = f"{subject.baseline} → {subject.contender} · {subject.testbed}"
     return (
@@ -264,7 +266,7 @@ def _loudness(runs: _Runs, settled: Mapping[str, int]) -> int:
 def _name(place: _Place, *, with_testbed: bool) -> Inline | tuple[Inline, ...]:
     scenario, testbed = place
     link = Link(scenario, address("scenario", scenario=scenario, testbed=testbed))
-    return (link, f" \N{MIDDLE DOT} {testbed}") if with_testbed else link
+    return (link, " \N{MIDDLE DOT} ", Short(testbed)) if with_testbed else link
 
 
 def _cells(

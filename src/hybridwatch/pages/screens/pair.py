@@ -14,7 +14,6 @@ from hybridwatch.history.judge import Chosen, JudgedReport, judge, machines_apar
 from hybridwatch.history.runs import CONTROL, RunRow, controls_last, runs_by_id
 from hybridwatch.pages.address import EVERY, Address, address
 from hybridwatch.pages.document import (
-    Block,
     ChoiceField,
     Command,
     Filters,
@@ -123,7 +122,7 @@ def is_of_builds(query: ViewQuery) -> bool:
 def choose_builds(
     index: Index, query: ViewQuery
 ) -> tuple[tuple[ChoiceField, ...], list[PairView]] | None:
-    """Read which two builds are asked for; give the newest sides of each scenario and testbed.
+    """Read which two builds are wanted; give the newest sides of each scenario and testbed.
 
     A line or a release stands for its newest build. Without a wish the newest run's builds.
     """
@@ -132,7 +131,9 @@ def choose_builds(
     if newest is None:
         return None
     labels = {label: label for row in rows.values() for label in row.builds[::-1]}
-    known = sorted(zip(runs["build"], runs["line"], runs["release"], strict=True), key=_length)
+    named = zip(runs["build"], runs["line"], runs["release"], strict=True)
+    # The plain one last, of whose label others are made.
+    known = sorted(named, key=lambda names: -len(names[0]))
     also = {word: label for label, *words in known for word in words}
     for role in _ROLES:
         word = "".join(query.address.values(role)[-1:])
@@ -144,9 +145,9 @@ def choose_builds(
     first = _healthy(newest).build
     contender = query.subject("Contender", "contender", {first: first, **labels}, instead)
     healthy = [row.builds for row in controls_last(rows.values())]
-    beside = (old for old, *rest in healthy if rest == [contender.value])
+    together = (old for old, *rest in healthy if rest == [contender.value])
     others = (old for old, *_ in healthy if old != contender.value)
-    before = next(chain(beside, others), contender.value)
+    before = next(chain(together, others), contender.value)
     baseline = query.subject("Baseline", "baseline", {before: before, **labels}, instead)
     across = query.one("Different testbeds", "testbeds", _ACROSS, _REFUSED)
     choices = (scenario, baseline, contender)
@@ -159,11 +160,6 @@ def choose_builds(
 
 def _sides(rows: Iterable[RunRow]) -> list[PairSide]:
     return [PairSide(row, at) for row in rows for at in range(len(row.builds))]
-
-
-def _length(names: tuple[str, ...]) -> int:
-    """Order builds so that the plain one comes last, of whose label others are made."""
-    return -len(names[0])
 
 
 def find_pair(rows: Iterable[RunRow], old: str, new: str) -> tuple[PairSide, PairSide] | None:
@@ -179,7 +175,7 @@ def find_pair(rows: Iterable[RunRow], old: str, new: str) -> tuple[PairSide, Pai
 def choose(
     rows: Mapping[str, RunRow], query: ViewQuery, more: Mapping[str, str] = MappingProxyType({})
 ) -> PairView | None:
-    """Read which two sides are asked for, of rows that are newest first; builds name their newest.
+    """Read which two sides are wanted, of rows that are newest first; builds name their newest.
 
     Else those of the newest run that has two, without an engine that is bad on purpose. ``more``
     are scenarios to offer that another view shows.
@@ -245,12 +241,10 @@ def _read(source: ScreenSource, pair: PairView) -> JudgedReport | tuple[Chosen, 
     return Chosen(paths[0], runs[0], left.index), Chosen(paths[1], runs[-1], right.index)
 
 
-def chosen_blocks(pair: PairView, judged: JudgedReport) -> tuple[Block, ...]:
+def choices_of(pair: PairView, judged: JudgedReport) -> Filters:
     """Let the reader choose, across testbeds too where there are two."""
-    choices = pair.choices
-    if machines_apart(judged.baseline, judged.contender):
-        choices = (*choices, pair.across)
-    return (Filters(choices),)
+    are_apart = machines_apart(judged.baseline, judged.contender)
+    return Filters((*pair.choices, pair.across) if are_apart else pair.choices)
 
 
 def render_lead(pair: PairView) -> Line:

@@ -45,6 +45,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Section,
     Table,
     When,
@@ -82,6 +83,7 @@ _SIBLINGS: Final = 100
 _NOTES_OPEN: Final = 4
 _FLIPS_OPEN: Final = 3
 _FLIPS_SHOWN: Final = 20
+_LATE: Final = "More answers that changed"
 _NUMBERS: Final = ("baseline", "contender", "change", "interval", "p adjusted", "n")
 _CANDIDATES: Final = 10
 """Runs that are named where an id is not whole."""
@@ -90,14 +92,14 @@ _CURVES: Final = "Throughput against interactivity"
 _LOADS: Final = "Every load"
 _HINT: Final = (
     "Up and to the right is better. A point is the median of the trials under one load, which "
-    "stands beside it; a band holds the middle four fifths of them."
+    "stands next to it; a band holds the middle four fifths of them."
 )
 _CROSSED: Final = " The curves cross in the grey strip."
 _Of = Callable[[LoadPoint], Spread | None]
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """Show the run that is asked for, or the newest that is not bad on purpose."""
+    """Show the chosen run, or the newest that is not bad on purpose."""
     rows = runs_by_id(source.index)
     if not rows:
         return Document("Run", empty_store(source))
@@ -133,7 +135,7 @@ def _choose(rows: Mapping[str, RunRow], query: ViewQuery) -> ChoiceField:
 
 
 def _instead(rows: Mapping[str, RunRow], fitting: Sequence[RunRow]) -> tuple[Line, ...]:
-    """Name the runs whose ids begin as is asked for, and lead to all."""
+    """Name the runs whose ids begin like the one in the address, and lead to all."""
     if not fitting:
         return (every_run(rows),)
     more = f", the newest {_CANDIDATES}" if len(fitting) > _CANDIDATES else ""
@@ -226,14 +228,14 @@ def comparisons_table(
 ) -> Table:
     """Lay out comparisons as they are ordered, of several scenarios with the place of each."""
     names = ["verdict", "metric", *(["scenario"] if places else [])]
-    columns = (*map(Column, names), *(Column(name, number=True) for name in _NUMBERS))
+    columns: tuple[Column | str, ...] = (*names, *(Column(name, number=True) for name in _NUMBERS))
     rows = [_comparison(comparison) for comparison in comparisons]
     for at, place in enumerate(places):
         rows[at] = (*rows[at][:2], place, *rows[at][2:])
     return Table(caption, columns, tuple(rows))
 
 
-def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
+def _comparison(comparison: Comparison) -> Row:
     old, new = format_centers(comparison)
     sides = (comparison.baseline, comparison.contender)
     raws = [None if side is None else side.center for side in sides]
@@ -250,14 +252,20 @@ def _comparison(comparison: Comparison) -> tuple[Cell | Inline, ...]:
 
 
 def changed_answers(report: Report) -> Iterator[Block]:
-    """Show the answers that only one side got right, side by side; nothing without any."""
+    """Show the answers that only one side got right, side by side; nothing without any.
+
+    A phone shows one of each metric until its reader opens the others.
+    """
     blocks: list[Block] = []
     for metric, flips in render_flips(report):
         shown = flips[:_FLIPS_SHOWN]
         line = f"{metric.id}: {plural(len(flips), 'document')}, lost ones first"
         more = f"; the first {len(shown)} are here" if len(shown) < len(flips) else ""
         blocks.append(Paragraph(line + more))
-        blocks += map(_flip, shown[:_FLIPS_OPEN])
+        blocks += map(_flip, shown[:1])
+        if late := tuple(map(_flip, shown[1:_FLIPS_OPEN])):
+            title = "" if any(isinstance(one, Folded) and one.on_phone for one in blocks) else _LATE
+            blocks.append(Folded(title, late, on_phone=True))
         if rest := shown[_FLIPS_OPEN:]:
             blocks.append(Folded(f"{len(rest)} more of {metric.id}", tuple(map(_flip, rest))))
     if blocks:

@@ -27,6 +27,7 @@ from hybridwatch.pages.document import (
     Line,
     Link,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -59,7 +60,7 @@ def _gpus(testbed: Testbed) -> str:
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """List the runs that are asked for, and all testbeds."""
+    """List the chosen runs, and all testbeds."""
     rows = list(runs_by_id(source.index).values())
     filters = (
         query.many("Scenario", "scenario", name_options(row.scenario for row in rows)),
@@ -108,12 +109,12 @@ def _list(
         yield Paragraph("No run is of this scenario, build and testbed.")
         return
     columns = (
-        Column("verdict"),
-        Column("scenario, builds"),
+        "verdict",
+        "scenario, builds",
         Column("what", wide=True),
         Column("failed trials", number=True),
-        Column("measured, run"),
-        Column("testbed"),
+        "measured, run",
+        "testbed",
     )
     headlines = build_headlines(part.shown, source.index)
     yield Table(
@@ -124,7 +125,7 @@ def _list(
     yield from part.ways(count, here, ("newer", "older"))
 
 
-def _row(row: RunRow, headlines: str, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _row(row: RunRow, headlines: str, source: ScreenSource) -> Row:
     return (
         verdict_cell(row),
         Cell(Link(row.scenario, address("run", run=row.run)), " → ".join(row.builds)),
@@ -140,11 +141,11 @@ def _testbeds(rows: Sequence[RunRow], source: ScreenSource) -> Section:
     newest = {row.testbed: row for row in reversed(rows)}
     newest = {name: newest[name] for name in counts}
     facts = {name: _facts(source, row) for name, row in newest.items()}
-    columns = (
-        Column("testbed"),
+    columns: tuple[Column | str, ...] = (
+        "testbed",
         *(Column(name, number=name in {"cores", "memory"}) for name in _FACTS),
         Column("runs", number=True),
-        Column("newest"),
+        "newest",
     )
     cells: list[tuple[Inline, ...]] = [
         (
@@ -174,7 +175,7 @@ def _differing(facts: Mapping[str, tuple[str, ...]]) -> str:
     columns = zip(*facts.values(), strict=True)
     differ = [name for name, values in zip(_FACTS, columns, strict=True) if len(set(values)) > 1]
     listed = ", ".join(differ) or "nothing that is known of them"
-    return f"They differ in {listed}. Only numbers of one testbed are laid beside each other."
+    return f"They differ in {listed}. Only numbers of one testbed are compared."
 
 
 def build_headlines(rows: Sequence[RunRow], index: Index) -> Mapping[str, str]:

@@ -29,9 +29,9 @@ from hybridwatch.pages.document import (
     Document,
     Filters,
     Folded,
-    Inline,
     Link,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -138,7 +138,7 @@ class _Histories:
         return tuple(compute_medians(levels, subject.metric, name, *along, machines))
 
     def read_levels(self, place: _LoadPlace, subject: Subject) -> pd.DataFrame:
-        """The levels of one of the scenario's metrics: all of them are asked for at once."""
+        """The levels of one of the scenario's metrics: all of them are read at once."""
         every = self.levels(place.scenario, place.testbed)
         return every[subject.metric.id, subject.statistic]
 
@@ -149,7 +149,7 @@ def _histories(index: Index) -> _Histories:
 
 
 def show(source: ScreenSource, query: ViewQuery) -> Document:
-    """Show the scenario that is asked for, or the one measured last."""
+    """Show the chosen scenario, or the one measured last."""
     cells = source.index.cells().sort_values("newest", ascending=False)
     instead = ("See ", Link("the scenarios of this store", address("overview")), ".")
     scenario = query.subject("Scenario", "scenario", _first(cells["scenario"]), (instead,))
@@ -291,12 +291,7 @@ def _others(
     rest = [subject for label, subject in subjects.items() if label not in metric.chosen]
     if not rest:
         return
-    columns = (
-        Column("metric"),
-        Column("newest median", number=True),
-        Column("last medians"),
-        Column("change points"),
-    )
+    columns = ("metric", Column("newest median", number=True), "last medians", "change points")
     rows = [
         _other(subject, line, place)
         for subject in rest
@@ -306,7 +301,7 @@ def _others(
     yield Folded(title, (Table("Other metrics", columns, tuple(rows)),))
 
 
-def _other(subject: Subject, line: Line, place: _LoadPlace) -> tuple[Cell | Inline, ...]:
+def _other(subject: Subject, line: Line, place: _LoadPlace) -> Row:
     values = line.levels["value"].tolist()
     shown = address(
         "scenario", scenario=place.scenario, testbed=place.testbed, metric=subject.label
@@ -328,12 +323,7 @@ def _table_of_runs(
     records = runs.loc[chosen.isin(names), "record"].iloc[::-1]
     rows = {row.record: row for row in runs_by_id(source.index, scenario).values()}
     wanted = controls_last(rows[record] for record in dict.fromkeys(records.tolist()))
-    columns = (
-        Column("verdict"),
-        Column("run, baseline → contender"),
-        Column("what", wide=True),
-        Column("measured"),
-    )
+    columns = ("verdict", "run, baseline → contender", Column("what", wide=True), "measured")
     shown_rows = wanted[:_RUNS]
     headlines = build_headlines(shown_rows, source.index)
     entries = [
@@ -347,7 +337,4 @@ def _table_of_runs(
     ]
     shown = f"Runs of these builds: {len(entries)} of {len(wanted)}, newest first"
     more = Link("every run of this scenario", address("runs", scenario=scenario))
-    return Section(
-        shown,
-        (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)),
-    )
+    return Section(shown, (Table("Runs", columns, tuple(entries)), Paragraph(more, quiet=True)))

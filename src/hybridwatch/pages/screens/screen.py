@@ -163,7 +163,7 @@ def _late_line(gap: Gap, last: LastMeasured) -> tuple[Inline, ...]:
 
 _LONGEST: Final = 160
 """Characters of one line of a list; pages of their own show all."""
-NOBODY: Final = "nobody"
+UNASSIGNED: Final = "no one"
 DONE: Final[Mapping[TriageAction, str]] = {
     TriageAction.ACKNOWLEDGE: "acknowledged",
     TriageAction.LINK: "linked an issue",

@@ -27,6 +27,7 @@ from hybridwatch.pages.document import (
     Link,
     Notice,
     Paragraph,
+    Row,
     Section,
     Table,
 )
@@ -114,26 +115,26 @@ def _known_bad(
         yield Command("hybridwatch run smoke --known-bad")
     if waiting := _waiting(newest, scenarios):
         rows = tuple((scenario.id, scenario.fix) for scenario in waiting)
-        heads = (Column("scenario"), Column("fix"))
+        heads = ("scenario", "fix")
         title = f"{plural(len(waiting), 'scenario')} without a control run"
         yield Folded(title, (Table("Scenarios without a control run", heads, rows),))
 
 
 def controls_table(newest: Iterable[ControlRun], source: ScreenSource) -> Table:
-    """Say of each known-bad control what told its engine from the healthy one; the missed first."""
+    """Say what showed that each known-bad control is not healthy; the missed first."""
     ranks = {detection: rank for rank, detection in enumerate(_MARKS)}
     found = sorted(newest, key=lambda c: (ranks[c.detection or Detection.NOT_ASKED], c.scenario))
     columns = (
-        Column("seen"),
-        Column("scenario, contender"),
+        "seen",
+        "scenario, contender",
         Column("contracts", wide=True, title="Rules that the engine without the fix broke"),
         Column("answers", wide=True, title="Right answers, with and without the fix"),
-        Column("when"),
+        "when",
     )
     return Table("Newest known-bad controls", columns, tuple(_seen(c, source) for c in found))
 
 
-def _seen(control: ControlRun, source: ScreenSource) -> tuple[Cell | Inline, ...]:
+def _seen(control: ControlRun, source: ScreenSource) -> Row:
     return (
         _MARKS[control.detection or Detection.NOT_ASKED],
         Cell(Link(control.scenario, address("run", run=control.run)), control.builds[1]),
@@ -174,12 +175,7 @@ def _equal(equal: Sequence[ControlRun], source: ScreenSource) -> Iterator[Block]
         "regression. The interval is Wilson's, 95 %."
     )
     if alarmed:
-        columns = (
-            Column("scenario"),
-            Column("build"),
-            Column("called a regression", wide=True),
-            Column("when"),
-        )
+        columns = ("scenario", "build", Column("called a regression", wide=True), "when")
         shown = tuple(
             (
                 Link(control.scenario, address("run", run=control.run)),
@@ -198,7 +194,7 @@ def _rate(equal: Sequence[ControlRun]) -> str:
         return "none run"
     alarmed = [control.regressions > 0 for control in equal]
     found = share("a-a", "", alarmed)
-    return f"{sum(alarmed)} of {len(equal)} ({_value(found)}, {_span(found)})"
+    return f"{sum(alarmed)} of {len(equal)} ({_number(found, found.value)}, {_span(found)})"
 
 
 def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
@@ -208,11 +204,13 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
         return
     broken = [figure for figure in calibration.promised if not figure.met]
     if broken:
-        lines = tuple(f"{figure.what}: {_value(figure)}, {_bound(figure)}" for figure in broken)
+        lines = tuple(
+            f"{figure.what}: {_number(figure, figure.value)}, {_bound(figure)}" for figure in broken
+        )
         yield Notice(f"{plural(len(broken), 'promise')} not kept", lines)
     columns = (
-        Column("kept"),
-        Column("promised"),
+        "kept",
+        "promised",
         Column("measured", number=True),
         Column("interval", number=True, title="Holds the truth 95 times in 100"),
         Column("bound", number=True),
@@ -224,25 +222,21 @@ def _calibrated(calibration: Calibration | None) -> Iterator[Block]:
     yield Table("What was promised of the rules", columns, rows)
     for title, figures in calibration.sections:
         if free := [figure for figure in figures if figure.bound is None]:
-            heads = (Column("figure"), *columns[2:])
+            heads = ("figure", *columns[2:])
             table = Table(title, heads, tuple(map(_figure, free)))
             yield Folded(f"{title} ({len(free)} more)", (table,))
     yield Command(calibration.command, "Simulated where the truth is known, by")
 
 
-def _figure(figure: Figure) -> tuple[Cell | Inline, ...]:
+def _figure(figure: Figure) -> Row:
     limit = figure.bound.limit if figure.bound else None
     return (
         figure.what,
-        Cell(_value(figure), raw=figure.value),
+        Cell(_number(figure, figure.value), raw=figure.value),
         _span(figure),
         Cell(_bound(figure), raw=limit),
         Cell(f"{figure.simulations:,}", raw=figure.simulations),
     )
-
-
-def _value(figure: Figure) -> str:
-    return _number(figure, figure.value)
 
 
 def _span(figure: Figure) -> str:

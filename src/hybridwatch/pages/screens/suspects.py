@@ -21,7 +21,6 @@ from hybridwatch.history.runs import bad_on_purpose, runs_by_id
 from hybridwatch.pages.address import address
 from hybridwatch.pages.document import (
     Block,
-    Column,
     Command,
     Folded,
     Inline,
@@ -38,13 +37,13 @@ from hybridwatch.scenarios.scenario import ACCURACY
 
 _SINCE_GOOD: Final = ("What changed since it was good", "last good", "first bad")
 _PLACED: Final = ("What changed when it went bad", "before", "after")
-_BESIDE: Final = ("What differs from the baseline", "baseline", "contender")
+_FROM_BASELINE: Final = ("What differs from the baseline", "baseline", "contender")
 _GOOD: Final = [one.value for one in Verdict if one.is_good_news]
 _MEASURED: Final = [one.value for one in Verdict if one.is_measured]
 _STARTS: Final = {
     _SINCE_GOOD: ("Good in ", "; bad since "),
     _PLACED: ("With 95 % it came after ", " and not after "),
-    _BESIDE: ("No run before it was good. The baseline was ", "; bad since "),
+    _FROM_BASELINE: ("No run before it was good. The baseline was ", "; bad since "),
 }
 _LATEST: Final = 60
 """Earlier runs that show when it began."""
@@ -135,20 +134,17 @@ def _table(found: Suspects) -> Block:
             quiet=True,
         )
     title, old, new = found.words
-    columns = (Column("what"), Column(old), Column(new))
+    columns = ("what", old, new)
     rows = tuple((fact.what, fact.old, fact.new) for fact in found.culprits.facts)
     table = Table(title, columns, rows)
     name = f"{plural(len(rows), 'fact')} of the two that differ"
     return Folded(f"{name}: {', '.join(fact.what for fact in found.culprits.facts)}", (table,))
 
 
-def _named(side: OneSide, source: ScreenSource) -> Iterator[Inline]:
+def _named(side: OneSide, source: ScreenSource) -> tuple[Inline, ...]:
     run, build = side.run, side.build
-    yield run_link(run.id)
     release = "" if build.release in build.label else f", {build.release}"
-    yield f" ({build.label}{release}, "
-    yield source.ago(run.started_at)
-    yield ")"
+    return (run_link(run.id), f" ({build.label}{release}, ", source.ago(run.started_at), ")")
 
 
 def _side(run_id: str, source: ScreenSource) -> OneSide | None:
@@ -167,7 +163,7 @@ def _ends(alert: Alert, source: ScreenSource) -> tuple[str, str, _Words] | None:
     opened = alert.opened_by
     answers = _answers(alert, source)
     if answers is None:
-        return "", opened.run_id, _BESIDE
+        return "", opened.run_id, _FROM_BASELINE
     mine = answers[
         (answers["baseline"] == alert.subject.baseline)
         & (answers["contender"] == alert.subject.contender)
@@ -185,7 +181,7 @@ def _ends(alert: Alert, source: ScreenSource) -> tuple[str, str, _Words] | None:
         good = some.loc[is_earlier & some["verdict"].isin(wanted), "run"]
         if not good.empty:
             return str(good.iloc[-1]), opened.run_id, _SINCE_GOOD
-    return "", opened.run_id, _BESIDE
+    return "", opened.run_id, _FROM_BASELINE
 
 
 def _answers(alert: Alert, source: ScreenSource) -> pd.DataFrame | None:

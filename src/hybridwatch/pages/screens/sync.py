@@ -34,8 +34,8 @@ from hybridwatch.pages.document import (
 from hybridwatch.pages.query import ViewQuery
 from hybridwatch.pages.screens.pair import (
     PairView,
+    choices_of,
     choose,
-    chosen_blocks,
     judged,
     render_lead,
     repeat_section,
@@ -63,7 +63,7 @@ def show(source: ScreenSource, query: ViewQuery) -> Document:
         counted = {READS, BUILDS} | WAITS
         of_host = [c for c in worst_first(found.report.comparisons) if c.metric.id in counted]
         table = comparisons_table(of_host)
-        blocks = (*chosen_blocks(pair, found), table, *_work_blocks(works))
+        blocks = (choices_of(pair, found), table, *_work_blocks(works))
         more = Paragraph((Link("Compare every metric of these two", pair.address),))
         end: tuple[Block, ...] = (more, repeat_section(pair, found))
     else:
@@ -95,7 +95,7 @@ def _alone_blocks(source: ScreenSource, pair: PairView) -> Iterator[Block]:
 
 def _work_blocks(sides: list[SideWork]) -> Iterator[Block]:
     unkept = [name for name, side in zip(_SIDES, sides, strict=False) if not side.phases]
-    if unkept:  # a record can be older than what it is asked for
+    if unkept:  # a record can be older than what is shown of it
         whose = "" if len(unkept) == len(sides) else f" of the {unkept[0]}"
         text = f"This record{whose} was measured before call sites and phases were kept"
         hint = "Measure it again to see which code reads, and how long each phase of a step takes."
@@ -112,8 +112,8 @@ def _work_blocks(sides: list[SideWork]) -> Iterator[Block]:
 
 
 def _phases(sides: list[SideWork]) -> Iterator[Block]:
-    kept = {f"{name}: {s.build}": s.phases for name, s in zip(_SIDES, sides, strict=False)}
-    kept = {name: phases for name, phases in kept.items() if phases}
+    named = zip(_SIDES, sides, strict=False)
+    kept = {f"{name}: {side.build}": side.phases for name, side in named if side.phases}
     if not kept:
         return
     rows = [(side, phase, s) for side, parts in kept.items() for phase, s in parts.items()]
@@ -137,18 +137,19 @@ def _sites(sides: list[SideWork]) -> Iterator[Block]:
         hint = f"Places beyond the busiest of each trial read {text} times a step; not listed."
         yield Paragraph(hint, quiet=True)
     names = _SIDES[: len(sides)]
-    columns = [Column("change", number=True, title="reads per step")] if len(sides) > 1 else []
-    columns += [
-        Column("place"),
+    change = [Column("change", number=True, title="reads per step")] if len(sides) > 1 else []
+    columns: tuple[Column | str, ...] = (
+        *change,
+        "place",
         *(Column(name, number=True, title="reads per step") for name in names),
         *(Column(f"{name} time", number=True, title="of the reads, per step") for name in names),
-    ]
+    )
     places = {place for side in sides for place in side.sites}
     most = {p: max(side.sites.get(p, NO_READS).reads for side in sides) for p in places}
     ordered = sorted(places, key=lambda place: (-_moved(sides, place), -most[place], place))
     rows = tuple(tuple(_site_row(sides, place)) for place in ordered)
     caption = "Reads per step, and how long they take"
-    yield Table(caption, tuple(columns), rows, visible=True)
+    yield Table(caption, columns, rows, visible=True)
 
 
 def _site_row(sides: list[SideWork], place: str) -> Iterator[Cell | Inline]:

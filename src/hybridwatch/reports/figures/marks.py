@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pandas as pd
@@ -36,6 +36,10 @@ MARK: Final = "#D9480F"
 _MACHINE: Final = "#7A7F87"
 _SHADE: Final = "rgba(217,72,15,0.12)"
 _ROOM: Final = 0.04
+_MOST_GAP: Final = 0.25
+"""Share of the width before it, up to which a gap at the end is drawn."""
+_ANY_GAP: Final = timedelta(days=7)
+"""Up to which it always is."""
 _NIGHT: Final = re.compile(r"\.dev\d+")
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 
@@ -196,7 +200,12 @@ def mark_machine(figure: go.Figure, moment: datetime, text: str, *, is_strong: b
 
 
 def mark_gap(figure: go.Figure, since: datetime, until: datetime, text: str) -> None:
-    """Shade the time in which nothing was measured; the axis is widened to ``until``, now."""
+    """Shade the time in which nothing was measured; the axis is widened to ``until``, now.
+
+    A long time is cut off, so that what was measured keeps most of the figure.
+    """
+    first, last = (pd.Timestamp(edge, tz=UTC) for edge in figure.layout.xaxis.range)
+    until = min(until, max(last, since) + max((last - first) * _MOST_GAP, _ANY_GAP))
     _widen(figure, until)
     figure.add_shape(**span(_written(since), _written(until), _SHADE))
     figure.add_annotation(
