@@ -191,6 +191,10 @@ _SWITCHES: Final = (
 )
 
 
+_OFFLOADED_BYTES: Final = 2**28
+"""Of the host, for what a cache of a tiny model has lost."""
+
+
 def _own_flags(engine: EngineArgs) -> dict[str, str]:
     valued = {name.replace("_", "-"): getattr(engine, name) for name in _VALUED}
     ranks = {
@@ -234,10 +238,12 @@ def _speculation(engine: EngineArgs, draft: Path | None, models: Path) -> dict[s
 def _connector(engine: EngineArgs) -> dict[str, str]:
     if engine.kv_connector is None:
         return {}
-    config = {
-        "kv_connector": f"{engine.kv_connector.capitalize()}Connector",
-        "kv_connector_module_path": f"hybridwatch_engine.{engine.kv_connector}_connector",
-        "kv_role": "kv_both",
-    }
+    name = f"{engine.kv_connector.capitalize()}Connector"
+    config: dict[str, object] = {"kv_connector": name, "kv_role": "kv_both"}
+    if engine.kv_connector == "offloading":
+        config["kv_connector_extra_config"] = {"cpu_bytes_to_use": _OFFLOADED_BYTES}
+    else:
+        module = f"hybridwatch_engine.{engine.kv_connector}_connector"
+        config["kv_connector_module_path"] = module
     # Attention cache and Mamba state are handed over as two kinds of cache or not at all.
     return {"kv-transfer-config": json.dumps(config), "no-disable-hybrid-kv-cache-manager": ""}

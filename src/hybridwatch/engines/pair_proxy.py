@@ -39,7 +39,7 @@ _SHUTDOWN_S: Final = 0.5
 
 _log = logging.getLogger("hybridwatch.pair_proxy")
 
-_LEAVE_FOR_DECODER: Final = {
+FOR_DECODER: Final = {
     "do_remote_decode": True,
     "do_remote_prefill": False,
     "remote_engine_id": None,
@@ -47,6 +47,7 @@ _LEAVE_FOR_DECODER: Final = {
     "remote_host": None,
     "remote_port": None,
 }
+"""What a request asks of a prefill server: keep the state, and say where it is."""
 _NOT_FOR_PREFILL: Final = frozenset({"min_tokens", "stream_options"})
 """Refused by a server that shall answer one token in one piece."""
 
@@ -197,7 +198,7 @@ class PairProxy:
             **kept,
             "max_tokens": 1,
             "stream": False,
-            "kv_transfer_params": _LEAVE_FOR_DECODER,
+            "kv_transfer_params": FOR_DECODER,
         }
         try:
             async with self._session.post(

@@ -111,7 +111,7 @@ class EngineArgs(Part):
     tensor_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = None
     pipeline_parallel_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = None
     disaggregated: bool = False
-    kv_connector: Literal["empty", "keeping"] | None = None
+    kv_connector: Literal["empty", "keeping", "offloading"] | None = None
     speculation: Speculation | None = None
     model_runner: Literal["v1", "v2"] | None = None
 

@@ -175,6 +175,10 @@ def test_a_connector_is_attached_only_where_a_scenario_asks_for_one():
     assert config["kv_connector_module_path"] == "hybridwatch_engine.empty_connector"
     keeping = options(launched("reported/i42554-connector-hit", "cpu"))["kv-transfer-config"]
     assert json.loads(keeping)["kv_connector"] == "KeepingConnector"
+    offloading = json.loads(options(launched("gpu/offloaded-states", "cuda"))["kv-transfer-config"])
+    assert offloading["kv_connector"] == "OffloadingConnector"
+    assert offloading["kv_connector_extra_config"] == {"cpu_bytes_to_use": 2**28}
+    assert "kv_connector_module_path" not in offloading
     # Else vLLM would have one kind of cache for all layers, and look nothing up by kind.
     assert found["no-disable-hybrid-kv-cache-manager"] == ""
     assert "kv-transfer-config" not in options(launched("smoke/dummy-run", "cpu"))
