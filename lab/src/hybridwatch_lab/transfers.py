@@ -19,6 +19,7 @@ from typing import Any, Final
 import click
 
 from hybridwatch.cli.subjects import chosen, takes_build
+from hybridwatch.cli.terminal import say
 from hybridwatch.engines.builds import BuildRequest, parse_label
 from hybridwatch.engines.check import require_installed
 from hybridwatch.engines.pair_proxy import FOR_DECODER
@@ -27,7 +28,6 @@ from hybridwatch.errors import EngineError
 from hybridwatch.measurement.engine_pool import EnginePool
 from hybridwatch.measurement.testbed import make_ready
 from hybridwatch.scenarios.scenario import Scenario
-from hybridwatch.system.console_text import say
 from hybridwatch.system.home import home
 from hybridwatch.system.stopping import stoppable
 
