@@ -155,6 +155,13 @@ def too_wide(page: Page, scroller: str = MAIN) -> int:
     return found
 
 
+def wait_until_fitting(page: Page, scroller: str) -> None:
+    """Wait until nothing is too wide: figures follow a window that is resized a little later."""
+    page.wait_for_function(
+        f"(() => {{ const e = {scroller}; return e.scrollWidth <= e.clientWidth; }})()"
+    )
+
+
 def rest_on(page: Page, point: Locator) -> None:
     """Rest on a point of a figure until its text is there.
 

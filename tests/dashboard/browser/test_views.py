@@ -44,7 +44,7 @@ def test_regression_is_shown_on_the_right_metric(regressed: str, page: Page) -> 
     page.locator(CONTROL).first.click()
     wait_for_title(page, "smoke/padded-graph-rows")
     wait_for_verdict(page, METRIC, "regression")
-    page.get_by_text("Answers that changed").wait_for(state="visible")
+    page.get_by_role("heading", name="Answers that changed").wait_for(state="visible")
     page.get_by_text("baseline: right").first.wait_for(state="visible")
     page.get_by_text("contender: wrong").first.wait_for(state="visible")
     wait_for_figures(page)
