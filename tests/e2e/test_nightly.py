@@ -163,7 +163,9 @@ def test_a_night_ends_with_records_a_site_a_gate_and_a_report(same):
     assert kept["env_vars"] == {"HYBRIDWATCH_BUILD": BUILD, "HYBRIDWATCH_RELEASE": "0.27.1"}
     assert kept["params"]["machine"] == run.testbed.id
     # Minutes pass, and somebody looks on.
-    assert re.search(r"^\[\d+/\d+\] ", same.done.stdout.partition("[1/1]")[0], re.MULTILINE)
+    begun = same.done.stdout.partition(f"[1/1] {same.scenario}: begins")[2]
+    steps = begun.partition(f"[1/1] {same.scenario}: measured")[0]
+    assert re.search(r"^\[\d+/\d+\] ", steps, re.MULTILINE)
 
 
 def test_held_again_it_adds_nothing(same):

@@ -112,7 +112,8 @@ def trial():
     engine = SimpleNamespace(
         server=server, control=Control(), setting=None, settle=lambda _: None, start={}
     )
-    scenario = SimpleNamespace(sweep=None, workload=SimpleNamespace(generation=None))
+    load = SimpleNamespace(search=None, slo=None)
+    scenario = SimpleNamespace(sweep=None, workload=SimpleNamespace(generation=load))
     return SimpleNamespace(engine=engine, scenario=scenario, is_warmup=False)
 
 

@@ -176,7 +176,7 @@ def _list(
     rows = (_row(alert, here, source)[: len(columns)] for alert in part.shown)
     yield Table("Alerts", tuple(columns), tuple(rows))
     hint = "One alert stands for one cause; its page has the metrics that show it, what changed "
-    yield Paragraph(f"{hint}and its story. Answer it on the dashboard.", quiet=True)
+    yield Paragraph(f"{hint}and its story. The dashboard takes answers.", quiet=True)
     yield from part.ways(count, here, ("worse", "further"))
 
 
