@@ -5,9 +5,11 @@ import json
 import pytest
 
 from hybridwatch.analysis.control import ENGINE_DIED
+from hybridwatch.cli.subjects import chosen
 from hybridwatch.errors import MeasurementError
 from hybridwatch.records.store.files import append_entry, read_entries
 from hybridwatch_lab.mutants.table import HEALTHY, MutantState
+from hybridwatch_lab.server_check.__main__ import healthy_side
 from hybridwatch_lab.server_check.runner import read_report
 from hybridwatch_lab.server_check.table import (
     CheckCell,
@@ -102,3 +104,10 @@ def test_a_report_names_relations_and_the_first_break_of_each():
 def test_a_report_that_contradicts_itself_is_none(status, output):
     with pytest.raises(MeasurementError):
         read_report(status, output)
+
+
+def test_a_fix_that_the_release_needs_is_switched_once():
+    build = "cpu-0.31.0+v1"
+    (scenario,) = chosen(("reported/i57720-one-token-prompt",), (build,))
+    switches = healthy_side(build, scenario).label.split("+")
+    assert switches.count("one-token-prompt") == 1

@@ -96,7 +96,7 @@ def command(
 
 
 def _check(job: _CheckJob, scenario: Scenario) -> None:
-    side = _healthy_side(job.build, scenario)
+    side = healthy_side(job.build, scenario)
     require_installed(side.spec)
     work = _list_work(job, scenario)
     if not work or time.monotonic() > job.deadline:
@@ -106,11 +106,11 @@ def _check(job: _CheckJob, scenario: Scenario) -> None:
         job.keep(cell)
 
 
-def _healthy_side(build: str, scenario: Scenario) -> BuildRequest:
+def healthy_side(build: str, scenario: Scenario) -> BuildRequest:
     """The build with all that mends its release: a check would name what that breaks."""
     spec = parse_label(build).spec
     mends = set(variant_fixes(spec.release, spec.accelerator, "patched")) - start_fixes()
-    needed = sorted({*scenario.requires, *mends})
+    needed = sorted({*scenario.requires, *mends} - {scenario.fix})
     label = healthy_label(build, scenario.fix, needed)
     return parse_label(label)
 
