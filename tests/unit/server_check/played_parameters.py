@@ -12,14 +12,13 @@ PARAMETERS = {
     "stop_token_ids",
     "min_tokens",
     "logit_bias",
-    "top_k",
     "presence_penalty",
     "frequency_penalty",
     "echo",
     "response_format",
 }
 STOP_OF_ANOTHER = "stop of another"
-OF_OTHERS = {STOP_OF_ANOTHER, "top_k of another", "penalties of another", "schema of another"}
+OF_OTHERS = {STOP_OF_ANOTHER, "penalties of another", "schema of another"}
 """Faults that need others in flight."""
 
 
@@ -36,8 +35,6 @@ def heeded(body: Body, others: Sequence[Body], before: Body, fault: str) -> dict
         found.setdefault("logit_bias", before["logit_bias"])
     if fault == "least is one short" and "min_tokens" in found:
         found["min_tokens"] -= 1
-    if fault == "top_k of another" and others and "top_k" in found:
-        found["top_k"] = 2
     if fault == "penalties of another" and others:
         found = {name: value for name, value in found.items() if "penalty" not in name}
     if fault == "schema of another" and others:
@@ -47,8 +44,6 @@ def heeded(body: Body, others: Sequence[Body], before: Body, fault: str) -> dict
 
 def chosen(parameters: Body, top: Top, said: Sequence[int]) -> int:
     """The next token."""
-    if parameters.get("top_k", 1) > 1:
-        return top[1][0]
     values = dict(top)
     for token in set(said) & set(values):
         values[token] -= parameters.get("presence_penalty", 0)

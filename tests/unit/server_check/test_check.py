@@ -54,7 +54,6 @@ def test_a_right_server_holds_every_relation(healthy):
         ("stop of another", "parameters"),
         ("bias stays", "parameters"),
         ("least is one short", "parameters"),
-        ("top_k of another", "parameters"),
         ("penalties of another", "parameters"),
         ("counts stay", "parameters"),
         ("schema of another", "parameters"),

@@ -158,18 +158,6 @@ def _counted(end: int, found: Answer) -> Answer:
     return _certain(*["any"] * len(_without_end(end, found).ids))
 
 
-async def _top_k(_: Session, plain: Known) -> Known | None:
-    """Draw from one token, which leaves the greedy one."""
-    request = plain.request.with_more(temperature=1, top_k=1)
-    return replace(plain, request=request, view=partial(_with_logprobs, plain.answer))
-
-
-def _with_logprobs(greedy: Answer, found: Answer) -> Answer:
-    """Give an answer the greedy one's logarithms: some servers give those after the cut."""
-    shown = len(found.tokens)
-    return replace(found, logprobs=greedy.logprobs[:shown], top=greedy.top[:shown])
-
-
 async def _penalties(session: Session, plain: Known) -> Known | None:
     """Penalise tokens that were said, and choose as the logarithms say that it must be."""
     repeating = [one for one in session.known if len(set(one.answer.ids)) < len(one.answer.ids)]
@@ -270,7 +258,6 @@ _PARAMETERS: Final = (
     _Parameter("stop_token_ids", _stop, lambda plain, found: found.tokens == plain.tokens),
     _Parameter("logit_bias", _bias, _is_plain),
     _Parameter("min_tokens", _least, lambda _, found: len(found.tokens) <= 1),
-    _Parameter("top_k", _top_k, lambda *_: True),
     _Parameter("presence_penalty", _penalties, lambda *_: False),
     _Parameter("echo", _echo, lambda _, found: len(found.tokens) <= 1),
     _Parameter("response_format", _schema, _is_plain),
