@@ -1,7 +1,7 @@
 """Relations of an answer to the parameters of its request: each does what it says, to it alone.
 
 What must come is known from the answer without the parameter. A server may ignore a parameter that
-it does not know; that is told, and is no break.
+it does not know; that is reported, and is no break.
 """
 
 import json
@@ -43,7 +43,9 @@ async def ask_parameters(session: Session, number: int) -> None:
             items.append(known)
             others.append(without)
     if lacking := [name for name, why in session.parameters.items() if why]:
-        tally.reason = f"the server ignores or refuses {', '.join(lacking)}"
+        tally.reason = (
+            f"not asked for {', '.join(lacking)}, which the server does not heed as expected"
+        )
     if session.at_once == 1:
         await session.hold("parameters", items, session.alone)
     else:
@@ -262,4 +264,4 @@ _PARAMETERS: Final = (
     _Parameter("echo", _echo, lambda _, found: len(found.tokens) <= 1),
     _Parameter("response_format", _schema, _is_plain),
 )
-"""What is asked for, each at a time."""
+"""Those that a check sends, in an order in which what one needs comes before it."""
